@@ -12,11 +12,12 @@ import sys
 import threading
 import tomllib
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from children import environment
 from orbitmq.net.loop import run
 from tiers import (
@@ -35,23 +36,20 @@ from tiers import (
 UNIT = FOLDER / "unit" / "net" / "test_pool.py"
 
 
-@pytest.mark.parametrize(
-    ("path", "marks", "fixtures", "tier"),
-    [
-        (UNIT, (), (), "quick"),
-        (UNIT, ("parametrize",), ("tmp_path",), "quick"),
-        (FOLDER / "test_tiers.py", (), (), "quick"),
-        (UNIT, ("real",), (), "real"),
-        (UNIT, ("spark",), (), "real"),
-        (UNIT, ("java",), (), "interop"),
-        (UNIT, ("interop", "real"), (), "interop"),
-        (UNIT, (), ("tmp_path", min(REAL_FIXTURES)), "real"),
-        (FOLDER / "e2e" / "test_cli.py", (), (), "real"),
-        (FOLDER / "interop" / "test_pop.py", ("java",), (), "interop"),
-        (FOLDER / "interop" / "test_pop.py", ("java", "real"), (), "real"),
-        (UNIT, ("proof", "interop", "real"), (), "proof"),
-        (FOLDER / "e2e" / "test_cli.py", ("proof",), (), "proof"),
-    ],
+@each_case(
+    (UNIT, (), (), "quick"),
+    (UNIT, ("parametrize",), ("tmp_path",), "quick"),
+    (FOLDER / "test_tiers.py", (), (), "quick"),
+    (UNIT, ("real",), (), "real"),
+    (UNIT, ("spark",), (), "real"),
+    (UNIT, ("java",), (), "interop"),
+    (UNIT, ("interop", "real"), (), "interop"),
+    (UNIT, (), ("tmp_path", min(REAL_FIXTURES)), "real"),
+    (FOLDER / "e2e" / "test_cli.py", (), (), "real"),
+    (FOLDER / "interop" / "test_pop.py", ("java",), (), "interop"),
+    (FOLDER / "interop" / "test_pop.py", ("java", "real"), (), "real"),
+    (UNIT, ("proof", "interop", "real"), (), "proof"),
+    (FOLDER / "e2e" / "test_cli.py", ("proof",), (), "proof"),
 )
 def test_the_tier_of_a_test_follows_from_its_marks_its_fixtures_and_its_folder(
     path: Path, marks: tuple[str, ...], fixtures: tuple[str, ...], tier: str
@@ -84,8 +82,11 @@ def test_every_folder_has_the_tier_of_its_tests_without_a_mark() -> None:
     assert found == FOLDERS
 
 
-@pytest.mark.parametrize("marks", [marks for count in range(4) for marks in combinations(TIERS[1:], count)])
-@pytest.mark.parametrize("folder", sorted(set.union(*FOLDERS.values())))
+@each_case(
+    *product(
+        sorted(set.union(*FOLDERS.values())), [marks for count in range(4) for marks in combinations(TIERS[1:], count)]
+    )
+)
 def test_a_test_is_run_by_one_command_whatever_its_marks(folder: str, marks: tuple[str, ...]) -> None:
     tier = tier_of(FOLDER / folder / "test_any.py", marks, ())
     keywords = {*marks, tier}

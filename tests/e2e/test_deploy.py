@@ -14,6 +14,7 @@ import pytest
 import typer.main
 import yaml
 
+from cases import each_case
 from orbitmq.broker.settings.file import check_keys
 from orbitmq.cli.main import make_app
 from orbitmq.nameserver.config import NameServerConfig
@@ -60,9 +61,7 @@ def test_systemd_finds_nothing_wrong_in_the_units() -> None:
     assert [line for line in said.splitlines() if "orbitmq" in line and "is not executable" not in line] == []
 
 
-@pytest.mark.parametrize(
-    "manifest", MANIFESTS, ids=lambda manifest: f"{manifest['kind']}-{manifest['metadata']['name']}"
-)
+@each_case(*MANIFESTS)
 def test_manifests_are_valid(manifest: dict[str, Any]) -> None:
     for version in ("1.30", "1.37"):
         kubernetes_validate.validate(manifest, version, strict=True)

@@ -3,8 +3,7 @@
 import os
 from random import Random
 
-import pytest
-
+from cases import each_case
 from fuzz.mutation import mutate
 from fuzz.targets import TARGETS
 
@@ -12,13 +11,13 @@ COUNT = 3_000
 SEED = int(os.environ.get("ORBITMQ_SEED", "20261121"))
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@each_case(*TARGETS)
 def test_good_input_passes(name):
     for seed in TARGETS[name].seeds:
         TARGETS[name].decode(seed)
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@each_case(*TARGETS)
 def test_injured_input_gives_a_value_or_an_error_of_ours(name):
     target, random = TARGETS[name], Random(f"{SEED}-{name}")
     for number in range(COUNT):

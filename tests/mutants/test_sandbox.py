@@ -20,6 +20,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     return Sandbox(tmp_path_factory.mktemp("sandbox"), seed=0)
 
 
+@pytest.mark.proof
 def test_a_mutant_is_noticed_where_it_is_tested_and_the_next_run_is_clean(sandbox: Sandbox) -> None:
     source = (ROOT / SOURCE / MODULE).read_bytes()
     broken = sandbox.try_mutant(MODULE, mutants_of(source)[0], TESTS, LIMIT_S)

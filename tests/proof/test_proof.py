@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from cases import each_case
 from proof.program import Setting, main
 from proof.registry import all_rows, pytest_rows
 from proof.results import Result, keep
@@ -79,14 +80,11 @@ def kept(root):
 ROWS = [row("crash/model", rooms=("store",)), row("crash/model-long", rooms=("store",)), row("bench/bars")]
 
 
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        ([], ["crash/model", "crash/model-long", "bench/bars"]),
-        (["store"], ["crash/model", "crash/model-long"]),
-        (["crash/model"], ["crash/model"]),
-        (["long", "bench"], ["crash/model-long", "bench/bars"]),
-    ],
+@each_case(
+    ([], ["crash/model", "crash/model-long", "bench/bars"]),
+    (["store"], ["crash/model", "crash/model-long"]),
+    (["crash/model"], ["crash/model"]),
+    (["long", "bench"], ["crash/model-long", "bench/bars"]),
 )
 def test_a_word_selects_by_whole_name_else_by_part_of_name_or_room(words, names):
     assert [found.name for found in select(ROWS, words)] == names
@@ -97,9 +95,7 @@ def test_a_word_that_selects_nothing_is_named():
         select(ROWS, ["store", "kafka"])
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"), [("src/a/one.py", True), ("src/a", True), ("src/ab/two.py", False), ("src", False)]
-)
+@each_case(("src/a/one.py", True), ("src/a", True), ("src/ab/two.py", False), ("src", False))
 def test_a_row_is_about_the_files_in_its_sources(path, expected):
     assert row("x/a").is_about(path) is expected
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.audit import AuditFile, AuditLogging, AuditRecord, format_record
 
 
@@ -30,7 +31,7 @@ def test_a_record_says_who_changed_what_when_and_how() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["two\nlines", "\u2028", "\ud800", "\0"])
+@each_case("two\nlines", "\u2028", "\ud800", "\0")
 def test_a_record_is_one_line_whatever_its_texts_hold(text: str) -> None:
     line = format_record(record(who=text, error=text))
     assert len(line.splitlines()) == 1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.codes import LanguageCode, RequestCode, ResponseCode, Version, version_name
 
 RESPONSES = {
@@ -49,13 +48,10 @@ def test_our_own_requests_are_far_from_all_of_upstreams() -> None:
     assert not [code for code in set(RequestCode) - set(own) if 10_000 <= code < 200_000]
 
 
-@pytest.mark.parametrize(
-    ("ordinal", "name"),
-    [
-        (0, "0"), (193, "193"), (194, "v3_9_1_snapshot"), (195, "v3_9_1"), (401, "v4_9_4"), (412, "v5_0_0_snapshot"),
-        (413, "v5_0_0"), (431, "v5_0_9"), (475, "v5_3_1"), (479, "v5_3_3"), (611, "v5_9_9"), (612, "higher_version"),
-        (2**31 - 1, "higher_version"), (-1, "-1"),
-    ],
+@each_case(
+    (0, "0"), (193, "193"), (194, "v3_9_1_snapshot"), (195, "v3_9_1"), (401, "v4_9_4"), (412, "v5_0_0_snapshot"),
+    (413, "v5_0_0"), (431, "v5_0_9"), (475, "v5_3_1"), (479, "v5_3_3"), (611, "v5_9_9"), (612, "higher_version"),
+    (2**31 - 1, "higher_version"), (-1, "-1"),
 )  # fmt: skip
 def test_versions_are_shown_as_java_shows_them(ordinal: int, name: str) -> None:
     """Java: MQVersion.getVersionDesc; names before 3.9 follow no rule, and no such client is about."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
+from cases import each_case
 from orbitmq import errors
 from orbitmq.errors import (
     ClientError,
@@ -29,16 +28,13 @@ def test_every_error_belongs_to_the_tree_that_the_page_draws() -> None:
     assert names == {name for name, value in classes.items() if issubclass(value, OrbitError)}
 
 
-@pytest.mark.parametrize(
-    ("error", "parent"),
-    [
-        (HeaderError, Rejected),
-        (ConfigError, InvalidArgument),
-        (InvalidArgument, ValueError),
-        (CorruptRecord, StoreError),
-        (RemoteRefused, ClientError),
-        (SendFailed, ClientError),
-    ],
+@each_case(
+    (HeaderError, Rejected),
+    (ConfigError, InvalidArgument),
+    (InvalidArgument, ValueError),
+    (CorruptRecord, StoreError),
+    (RemoteRefused, ClientError),
+    (SendFailed, ClientError),
 )
 def test_an_error_is_caught_with_its_kind(error: type[Exception], parent: type[Exception]) -> None:
     assert issubclass(error, parent)
@@ -65,7 +61,7 @@ def test_a_value_out_of_range_names_field_value_and_what_is_allowed() -> None:
     assert str(error) == "port: 0 is not allowed, expected 1 to 65535"
 
 
-@pytest.mark.parametrize(("length", "is_cut"), [(118, False), (119, True)])
+@each_case((118, False), (119, True))
 def test_a_long_value_is_cut_at_120_characters(length: int, is_cut: bool) -> None:
     shown = str(InvalidArgument("name", "x" * length, "less"))
     assert ("…" in shown) is is_cut
@@ -79,22 +75,19 @@ def test_a_corrupt_record_says_where_it_is() -> None:
     assert str(error) == "record at physical offset 4096: bad magic"
 
 
-@pytest.mark.parametrize(("remark", "shown"), [("full", "full"), (None, "no remark")])
+@each_case(("full", "full"), (None, "no remark"))
 def test_a_refusal_from_afar_names_the_server(remark: str | None, shown: str) -> None:
     error = RemoteRefused(2, remark, "h:1")
     assert (error.code, error.remark, error.address) == (2, remark, "h:1")
     assert str(error) == f"h:1 answered code 2: {shown}"
 
 
-@pytest.mark.parametrize(
-    ("code", "remark", "is_final"),
-    [
-        (1, "The broker does not support consumer to filter message by SQL92", True),
-        (23, "parse the consumer's subscription failed", True),
-        (1, "oh", False),
-        (2, "busy", False),
-        (27, "The broker's consumer filter data is not exist!", False),  # before the first heartbeat, too
-    ],
+@each_case(
+    (1, "The broker does not support consumer to filter message by SQL92", True),
+    (23, "parse the consumer's subscription failed", True),
+    (1, "oh", False),
+    (2, "busy", False),
+    (27, "The broker's consumer filter data is not exist!", False),  # before the first heartbeat, too
 )
 def test_a_refusal_that_no_repetition_changes_is_final(code: int, remark: str, is_final: bool) -> None:
     refusal = RemoteRefused(code, remark, "h:1")

@@ -2,47 +2,40 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from cases import each_case
 from orbitmq.audit import AuditRecord, format_record
 from orbitmq.masking import MASK, masked, masked_settings, masked_value
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "secretKey",
-        "accessKey",
-        "initAuthenticationUser",
-        "innerClientAuthenticationCredentials",
-        "adminPassword",
-        "securityToken",
-        "tls.server.keyPassword",
-        "ssl_private_key",
-        "DB_PASSWD",
-    ],
+@each_case(
+    "secretKey",
+    "accessKey",
+    "initAuthenticationUser",
+    "innerClientAuthenticationCredentials",
+    "adminPassword",
+    "securityToken",
+    "tls.server.keyPassword",
+    "ssl_private_key",
+    "DB_PASSWD",
 )
 def test_a_value_whose_name_says_secret_is_masked(name: str) -> None:
     assert masked_value(name, "abc") == MASK
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("keyFile", "/etc/key.pem"),
-        ("tls.server.keyPath", "/etc/key.pem"),
-        ("privateKeyPath", "/etc/key.pem"),
-        ("passwordFile", "/etc/pw"),
-        ("key", "orders"),
-        ("keys", "k1 k2"),
-        ("keysWithoutEffect", "a,b"),
-        ("maxMessageSize", "4194304"),
-        ("tokenEnabled", "1"),
-        ("secretsAllowed", "true"),
-        ("adminPassword", ""),
-        ("shardingKey", "user-7"),
-        ("authenticationProvider", "a.b.C"),
-    ],
+@each_case(
+    ("keyFile", "/etc/key.pem"),
+    ("tls.server.keyPath", "/etc/key.pem"),
+    ("privateKeyPath", "/etc/key.pem"),
+    ("passwordFile", "/etc/pw"),
+    ("key", "orders"),
+    ("keys", "k1 k2"),
+    ("keysWithoutEffect", "a,b"),
+    ("maxMessageSize", "4194304"),
+    ("tokenEnabled", "1"),
+    ("secretsAllowed", "true"),
+    ("adminPassword", ""),
+    ("shardingKey", "user-7"),
+    ("authenticationProvider", "a.b.C"),
 )
 def test_a_harmless_value_is_shown(name: str, value: str) -> None:
     assert masked_value(name, value) == value

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.settings import (
     check_values,
@@ -26,14 +27,11 @@ class Settings:
     listen_port: int = 7
 
 
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [
-        ("port", "port"),
-        ("scan_not_active_broker_interval", "scanNotActiveBrokerInterval"),
-        ("broker_ip1", "brokerIP1"),
-        ("enabled_append_prop_crc", "enabledAppendPropCRC"),
-    ],
+@each_case(
+    ("port", "port"),
+    ("scan_not_active_broker_interval", "scanNotActiveBrokerInterval"),
+    ("broker_ip1", "brokerIP1"),
+    ("enabled_append_prop_crc", "enabledAppendPropCRC"),
 )
 def test_a_field_has_rocketmqs_key(name: str, key: str):
     assert java_key(name) == key
@@ -51,18 +49,13 @@ def test_a_path_may_begin_at_home():
     assert parse_value("p", "~/x", "Path") == Path.home() / "x"
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [("int", ""), ("int", "1_000"), ("int", "\u0661"), ("int", "9" * 5000), ("bool", "yes"), ("Path", " ")],
-)
+@each_case(("int", ""), ("int", "1_000"), ("int", "\u0661"), ("int", "9" * 5000), ("bool", "yes"), ("Path", " "))
 def test_a_text_of_another_kind_is_refused_by_its_key(kind: str, text: str):
     with pytest.raises(ConfigError, match=r"^k: "):
         parse_value("k", text, kind)
 
 
-@pytest.mark.parametrize(
-    "settings", [Settings(listen_port=-1), Settings(listen_port=True), Settings(broker_ip1="a\nlistenPort=1")]
-)
+@each_case(Settings(listen_port=-1), Settings(listen_port=True), Settings(broker_ip1="a\nlistenPort=1"))
 def test_a_value_out_of_its_range_is_refused_by_its_key(settings: Settings):
     with pytest.raises(ConfigError, match=r"listenPort|brokerIP1"):
         check_values(settings, {"listen_port": (0, 9)})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.admin.brokers import bytes_behind, metrics_of, replication_of
 
 
@@ -18,7 +17,7 @@ def test_messages_of_today_are_counted_from_the_morning() -> None:
     assert metrics_of(told)["messages_today"] == 30
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1"])
+@each_case("", "x", "-1")
 def test_a_value_that_cannot_be_read_is_none(text: str) -> None:
     told = dict.fromkeys(("putTps", "msgPutTotalTodayNow", "earliestMessageTimeStamp"), text)
     found = metrics_of(told)

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from cases import each_case
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.codes import ResponseCode
@@ -170,7 +171,7 @@ def test_a_topic_is_created_on_every_master_and_on_no_other_broker():
     assert told.attributes == "+a=b"
 
 
-@pytest.mark.parametrize("where", [{"cluster": "north"}, {"broker": "broker-z"}])
+@each_case({"cluster": "north"}, {"broker": "broker-z"})
 def test_an_unknown_place_for_a_topic_is_named_with_those_that_exist(where):
     with pytest.raises(InvalidArgument, match=r"expected one of (east, west|broker-a, slave-only)"):
         ask(lambda admin: admin.create_topic(TopicConfig(topic="new"), **where))

@@ -1,5 +1,6 @@
 import pytest
 
+from cases import each_case
 from orbitmq.admin.dead_letters import DeadLetter, DeadLetterPosition, DeadLetterSelection, parse_place
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Host, Message, StoredMessage
@@ -26,28 +27,25 @@ def test_a_place_is_written_and_read_and_has_a_next_one():
     assert str(letter().place.next) == "broker-b:1:18"
 
 
-@pytest.mark.parametrize("text", ["", "17", "broker-b:17", ":1:17", "broker-b:1:", "broker-b:1:-1", "a:1:2:3", "a:1:²"])
+@each_case("", "17", "broker-b:17", ":1:17", "broker-b:1:", "broker-b:1:-1", "a:1:2:3", "a:1:²")
 def test_what_is_no_place_is_refused(text):
     with pytest.raises(InvalidArgument, match="broker:queue:offset"):
         parse_place(text)
 
 
-@pytest.mark.parametrize(
-    ("selection", "offsets"),
-    [
-        (DeadLetterSelection(), range(5, 20)),
-        (DeadLetterSelection(offset_min=7, offset_end=9), range(7, 9)),
-        (DeadLetterSelection(offset_min=1, offset_end=99), range(5, 20)),
-        (DeadLetterSelection(broker_name="broker-b"), range(5, 20)),
-        (DeadLetterSelection(broker_name="broker-a"), range(0)),
-        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 1, 8)), range(8, 20)),
-        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 0, 8)), range(5, 20)),
-        (DeadLetterSelection(start=DeadLetterPosition("broker-a", 7, 8)), range(5, 20)),
-        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 2, 0)), range(0)),
-        (DeadLetterSelection(start=DeadLetterPosition("broker-c", 0, 0)), range(0)),
-        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 1, 8), offset_min=10), range(10, 20)),
-        (DeadLetterSelection(start=DeadLetterPosition("broker-b", 1, 30)), range(0)),
-    ],
+@each_case(
+    (DeadLetterSelection(), range(5, 20)),
+    (DeadLetterSelection(offset_min=7, offset_end=9), range(7, 9)),
+    (DeadLetterSelection(offset_min=1, offset_end=99), range(5, 20)),
+    (DeadLetterSelection(broker_name="broker-b"), range(5, 20)),
+    (DeadLetterSelection(broker_name="broker-a"), range(0)),
+    (DeadLetterSelection(start=DeadLetterPosition("broker-b", 1, 8)), range(8, 20)),
+    (DeadLetterSelection(start=DeadLetterPosition("broker-b", 0, 8)), range(5, 20)),
+    (DeadLetterSelection(start=DeadLetterPosition("broker-a", 7, 8)), range(5, 20)),
+    (DeadLetterSelection(start=DeadLetterPosition("broker-b", 2, 0)), range(0)),
+    (DeadLetterSelection(start=DeadLetterPosition("broker-c", 0, 0)), range(0)),
+    (DeadLetterSelection(start=DeadLetterPosition("broker-b", 1, 8), offset_min=10), range(10, 20)),
+    (DeadLetterSelection(start=DeadLetterPosition("broker-b", 1, 30)), range(0)),
 )
 def test_a_selection_cuts_a_queue(selection, offsets):
     assert list(selection.cut(QUEUE, 5, 20)) == list(offsets)
@@ -62,17 +60,14 @@ def test_a_letter_is_known_by_its_own_id_its_origins_and_its_clients():
     assert letter().ids == {"7F00000100002A9F00000000000000FF"}
 
 
-@pytest.mark.parametrize(
-    ("properties", "topic", "message_id"),
-    [
-        (
-            {"DLQ_ORIGIN_TOPIC": "t", "RETRY_TOPIC": "r", "DLQ_ORIGIN_MESSAGE_ID": "D", "ORIGIN_MESSAGE_ID": "O"},
-            "t",
-            "D",
-        ),
-        ({"RETRY_TOPIC": "r", "ORIGIN_MESSAGE_ID": "O"}, "r", "O"),
-        ({}, None, None),
-    ],
+@each_case(
+    (
+        {"DLQ_ORIGIN_TOPIC": "t", "RETRY_TOPIC": "r", "DLQ_ORIGIN_MESSAGE_ID": "D", "ORIGIN_MESSAGE_ID": "O"},
+        "t",
+        "D",
+    ),
+    ({"RETRY_TOPIC": "r", "ORIGIN_MESSAGE_ID": "O"}, "r", "O"),
+    ({}, None, None),
 )
 def test_a_letter_tells_where_it_came_from(properties, topic, message_id):
     assert (letter(properties).origin_topic, letter(properties).origin_id) == (topic, message_id)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.admin import AdminClient
 from orbitmq.admin.each_master import ask_all, ask_each, notices_of, tell_each
 from orbitmq.errors import ConnectionFailed, PartlyDone, RequestTimeout
@@ -73,26 +74,23 @@ class Frozen(AdminClient):
         raise RequestTimeout(f"{address} did not answer")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda admin: admin.group_names(),
-        lambda admin: admin.groups(),
-        lambda admin: admin.group_status("g"),
-        lambda admin: admin.group_lag("g"),
-        lambda admin: admin.group_lag("g", "t"),
-        lambda admin: admin.groups_that_answer(),
-        lambda admin: admin.topic_groups("t"),
-        lambda admin: admin.group_time_spans("g", "t"),
-        lambda admin: admin.topic_stats("t"),
-        lambda admin: admin.known_topic_stats("t"),
-        lambda admin: admin.topic_configs("t"),
-        lambda admin: admin.known_topic_configs("t"),
-        lambda admin: admin.producers(),
-        lambda admin: admin.known_producers(),
-        lambda admin: admin.traffic("t", "g"),
-        lambda admin: admin.known_traffic("t", "g"),
-    ],
+@each_case(
+    lambda admin: admin.group_names(),
+    lambda admin: admin.groups(),
+    lambda admin: admin.group_status("g"),
+    lambda admin: admin.group_lag("g"),
+    lambda admin: admin.group_lag("g", "t"),
+    lambda admin: admin.groups_that_answer(),
+    lambda admin: admin.topic_groups("t"),
+    lambda admin: admin.group_time_spans("g", "t"),
+    lambda admin: admin.topic_stats("t"),
+    lambda admin: admin.known_topic_stats("t"),
+    lambda admin: admin.topic_configs("t"),
+    lambda admin: admin.known_topic_configs("t"),
+    lambda admin: admin.producers(),
+    lambda admin: admin.known_producers(),
+    lambda admin: admin.traffic("t", "g"),
+    lambda admin: admin.known_traffic("t", "g"),
 )
 def test_no_master_is_waited_for_before_the_others_are_asked(call: Callable[[AdminClient], Awaitable[Any]]) -> None:
     async def ask() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
@@ -14,17 +16,14 @@ from orbitmq.wire.bodies.topics import QueueStats
 BOUNDS = QueueStats(10, 50)
 
 
-@pytest.mark.parametrize(
-    ("to", "found", "offset"),
-    [
-        (ResetTo.earliest(), None, 10),
-        (ResetTo.latest(), None, 50),
-        (ResetTo.offset(20), None, 20),
-        (ResetTo.offset(3), None, 10),
-        (ResetTo.offset(99), None, 50),
-        (ResetTo.time(1_000), 30, 30),
-        (ResetTo.time(1_000), 0, 10),
-    ],
+@each_case(
+    (ResetTo.earliest(), None, 10),
+    (ResetTo.latest(), None, 50),
+    (ResetTo.offset(20), None, 20),
+    (ResetTo.offset(3), None, 10),
+    (ResetTo.offset(99), None, 50),
+    (ResetTo.time(1_000), 30, 30),
+    (ResetTo.time(1_000), 0, 10),
 )
 def test_an_offset_is_one_that_the_queue_has(to: ResetTo, found: int | None, offset: int) -> None:
     assert to.offset_in(BOUNDS, found) == offset
@@ -35,8 +34,7 @@ def test_brokers_are_asked_for_times_alone() -> None:
     assert not ResetTo.offset(0).needs_search
 
 
-@pytest.mark.parametrize("number", [-1, 1 << 63, True, "7", 1.5])
-@pytest.mark.parametrize("make", [ResetTo.time, ResetTo.offset])
+@each_case(*product([ResetTo.time, ResetTo.offset], [-1, 1 << 63, True, "7", 1.5]))
 def test_a_number_that_is_none_is_refused(make: Any, number: Any) -> None:
     with pytest.raises(InvalidArgument, match="whole number"):
         make(number)

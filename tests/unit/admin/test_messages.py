@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from cases import each_case
 from orbitmq.admin.messages import FoundMessages, find_by_id, find_by_key, find_lost
 from orbitmq.errors import ClientError, RemoteRefused, RequestTimeout, RouteNotFound
 from orbitmq.model.message import Host
@@ -103,7 +104,7 @@ def test_the_newest_of_all_brokers_are_given_and_the_others_mentioned() -> None:
     assert stored(find(brokers, count_max=0)) == []
 
 
-@pytest.mark.parametrize("limit", [7, 64, 1_000])
+@each_case(7, 64, 1_000)
 def test_more_messages_than_an_answer_has_are_asked_for_again(limit: int) -> None:
     brokers = Brokers(a=[one("k", at // 5) for at in range(5, 155)], b=[one("k", 3)], limit=limit)
     found = find(brokers, count_max=200)
@@ -118,7 +119,7 @@ def test_more_messages_of_one_ms_than_an_answer_has_are_mentioned() -> None:
     assert (len(found.messages), found.is_cut) == (64, True)
 
 
-@pytest.mark.parametrize("limit", [2, 3])
+@each_case(2, 3)
 def test_messages_of_one_ms_that_an_answer_had_no_room_for_are_mentioned(limit: int) -> None:
     found = find(Brokers(a=[one("k", 3), *[one("k", 5)] * 9, one("k", 7)], limit=limit), count_max=200)
     assert (stored(found)[0], stored(found)[-1], found.is_cut) == (3, 7, True)

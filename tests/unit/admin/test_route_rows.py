@@ -1,5 +1,4 @@
-import pytest
-
+from cases import each_case
 from orbitmq.admin.route_rows import difference_rows, event_row
 
 QUEUES = {"readQueueNums": 4, "writeQueueNums": 8, "perm": 6}
@@ -44,16 +43,13 @@ def test_an_event_of_a_whole_broker_group_names_no_member():
 ADDED, GONE, CHANGED = change("a", after=QUEUES), change("g", before=QUEUES), change("c", before=QUEUES, after=QUEUES)
 
 
-@pytest.mark.parametrize(
-    ("topics", "count", "text"),
-    [
-        ([ADDED], 1, "+a"),
-        ([ADDED, GONE, CHANGED], 3, "+a, -g, ~c"),
-        ([ADDED, GONE, CHANGED, ADDED], 4, "+a, -g, ~c, 1 more"),
-        ([ADDED], 9, "+a, 8 more"),
-        ([], 7, "7"),
-        ([], 0, None),
-    ],
+@each_case(
+    ([ADDED], 1, "+a"),
+    ([ADDED, GONE, CHANGED], 3, "+a, -g, ~c"),
+    ([ADDED, GONE, CHANGED, ADDED], 4, "+a, -g, ~c, 1 more"),
+    ([ADDED], 9, "+a, 8 more"),
+    ([], 7, "7"),
+    ([], 0, None),
 )
 def test_three_topics_are_named_and_the_others_counted(topics, count, text):
     assert event_row("ns:1", event(*topics, count=count))["topics"] == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.admin import TopicChange
 from orbitmq.admin.topics import (
     attribute_changes,
@@ -42,20 +43,18 @@ def test_changes_of_attributes_are_written_as_java_reads_them() -> None:
     assert format_attribute_changes({}) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "change"), [("+message.type=FIFO", ("+message.type", "FIFO")), ("-message.type", ("-message.type", ""))]
-)
+@each_case(("+message.type=FIFO", ("+message.type", "FIFO")), ("-message.type", ("-message.type", "")))
 def test_a_change_of_an_attribute_is_read(text: str, change: tuple[str, str]) -> None:
     assert parse_attribute_change(text) == change
 
 
-@pytest.mark.parametrize("text", ["", "+", "-", "a=b", "a", "+a", "+a=", "-a=b", "-a=", "+=b", "+a=b,+c=d"])
+@each_case("", "+", "-", "a=b", "a", "+a", "+a=", "-a=b", "-a=", "+=b", "+a=b,+c=d")
 def test_what_is_no_change_of_an_attribute_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="attribute"):
         parse_attribute_change(text)
 
 
-@pytest.mark.parametrize("name", ["message.type", "+", ""])
+@each_case("message.type", "+", "")
 def test_an_attribute_needs_a_sign(name: str) -> None:
     with pytest.raises(InvalidArgument, match="attributes"):
         TopicChange(attributes={name: "FIFO"})

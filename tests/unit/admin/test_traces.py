@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.admin import traces
 from orbitmq.admin.messages import FoundMessages
 from orbitmq.admin.traces import TraceStep, find_way, in_order, way_of
@@ -165,7 +166,7 @@ CASES: list[tuple[Trace, tuple[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("trace", "expected"), CASES)
+@each_case(*CASES)
 def test_each_kind_of_trace_is_a_step(trace: Trace, expected: tuple[str, str]) -> None:
     (step,) = way_of([traces._Told(trace, "10.0.0.7")])
     assert (step.name, step.status) == expected

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.assistants.answers import (
     ITEMS_MAX,
     ROWS_MAX,
@@ -119,15 +119,12 @@ def test_a_text_is_cut_to_its_size_on_the_wire(text: str, size_max: int) -> None
     assert text.encode("utf-8", "replace").decode().startswith(shown)
 
 
-@pytest.mark.parametrize(
-    ("at_ms", "text"),
-    [
-        (1_700_000_000_123, "2023-11-14T22:13:20.123Z"),
-        (0, None),
-        (None, None),
-        (-1, None),
-        (2**63 - 1, "9223372036854775807"),
-    ],
+@each_case(
+    (1_700_000_000_123, "2023-11-14T22:13:20.123Z"),
+    (0, None),
+    (None, None),
+    (-1, None),
+    (2**63 - 1, "9223372036854775807"),
 )
 def test_a_time_is_written_in_utc(at_ms: int | None, text: str | None) -> None:
     assert time_text(at_ms) == text

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-import pytest
-
+from cases import each_case
 from orbitmq.assistants.answers import wire_size
 from orbitmq.assistants.message_rows import BODY_SIZE_MAX, PROPERTIES_SIZE_MAX, message_row
 from orbitmq.model.message import StoredMessage
@@ -60,7 +59,7 @@ def test_a_body_that_is_no_text_comes_in_base64_of_whole_bytes() -> None:
     assert (len(shown), found["body_cut"]) == (75, True)
 
 
-@pytest.mark.parametrize("byte", [b'"', b"\\", b"\0", b"x", "漢".encode(), b"\xff"])
+@each_case(b'"', b"\\", b"\0", b"x", "漢".encode(), b"\xff")
 def test_no_message_takes_more_than_a_part_of_an_answer(byte: bytes) -> None:
     text = byte.decode("utf-8", "replace") * 10_000
     row = message_row(stored(byte * 100_000, TAGS=text, KEYS=text, UNIQ_KEY=text, own=text), BODY_SIZE_MAX)

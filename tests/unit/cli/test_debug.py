@@ -3,8 +3,7 @@
 import json
 import zipfile
 
-import pytest
-
+from cases import each_case
 from orbitmq.cli.debug import _file_name
 
 
@@ -35,7 +34,7 @@ def test_a_cluster_that_does_not_answer_is_a_bundle_that_says_so(orbitmq, tmp_pa
     assert "127.0.0.1:1" in parts["error.json"]["error"]
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/abs", "a\\b", "..", "", "a\nb"])
+@each_case("../../etc/passwd", "/abs", "a\\b", "..", "", "a\nb")
 def test_names_from_the_network_are_no_paths(name):
     found = _file_name(name)
     assert found

@@ -1,7 +1,6 @@
 """`orbitmq doctor`: issues of a running cluster, exit codes, JSON."""
 
-import pytest
-
+from cases import each_case
 from orbitmq.cli.access import Access
 from orbitmq.cli.doctor import command_of, watched_changes
 from orbitmq.doctor import Issue, Severity
@@ -15,13 +14,10 @@ def test_a_cluster_without_errors_ends_with_0_and_says_what_was_asked(orbitmq, r
     assert "asked: 1 NameServers, 1 brokers" in result.err
 
 
-@pytest.mark.parametrize(
-    ("to_type", "shown"),
-    [
-        ("orbitmq topic list", "orbitmq topic list -n 'ns:1'"),
-        ("orbitmq store salvage /store --dry-run", "orbitmq store salvage /store --dry-run"),
-        (None, None),
-    ],
+@each_case(
+    ("orbitmq topic list", "orbitmq topic list -n 'ns:1'"),
+    ("orbitmq store salvage /store --dry-run", "orbitmq store salvage /store --dry-run"),
+    (None, None),
 )
 def test_a_command_to_type_names_the_name_servers_that_it_asks(to_type, shown):
     issue = Issue(Severity.ERROR, "own-alerts", "broker a", "text", to_type)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.admin.brokers import Brokers
 from orbitmq.cli.health import exit_code_for
 from orbitmq.errors import ClientError, RemoteRefused
@@ -108,7 +109,7 @@ def test_alerts_and_warnings_are_told_in_words(orbitmq, rocketmq_session, monkey
     assert result.rows == [[address, "no", "-", "-", "-", "5", "-"]]
 
 
-@pytest.mark.parametrize(("severities", "code"), [([], 0), (["warning"], 4), (["warning", "error"], 1), (["error"], 1)])
+@each_case(([], 0), (["warning"], 4), (["warning", "error"], 1), (["error"], 1))
 def test_the_exit_code_is_as_bad_as_the_worst_alert(severities, code):
     alerts = [{"rule": "r", "reason": "because", "severity": severity} for severity in severities]
     assert exit_code_for([{"alerts": alerts}, {"alerts": []}]) == code

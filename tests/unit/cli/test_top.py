@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.cli.top import View, _Screen, sort_rows
 
 pytestmark = pytest.mark.real
@@ -51,16 +52,13 @@ def test_without_a_cluster_it_says_so(orbitmq):
 ROWS: list[dict[str, Any]] = [{"name": "b", "rate": None}, {"name": "a", "rate": 1}, {"name": "c", "rate": 2}]
 
 
-@pytest.mark.parametrize(
-    ("column", "is_reversed", "names", "told"),
-    [
-        (None, False, "bac", ""),
-        (None, True, "cab", ", reversed"),
-        (0, False, "abc", " by name"),
-        (1, False, "cab", " by rate"),
-        (1, True, "acb", " by rate, reversed"),
-        (2, False, "abc", " by name"),
-    ],
+@each_case(
+    (None, False, "bac", ""),
+    (None, True, "cab", ", reversed"),
+    (0, False, "abc", " by name"),
+    (1, False, "cab", " by rate"),
+    (1, True, "acb", " by rate, reversed"),
+    (2, False, "abc", " by name"),
 )
 def test_rows_are_sorted_by_a_column_with_unknown_values_last(column, is_reversed, names, told):
     rows, text = sort_rows(ROWS, ("name", "rate"), column, is_reversed)

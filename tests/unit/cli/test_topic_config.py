@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
+from cases import each_case
 from orbitmq.cli.topic_config import parse_permission
 from orbitmq.model.topic import permission_word
 
@@ -51,7 +52,7 @@ def test_a_topic_that_is_nowhere_is_a_negative_answer(orbitmq):
         assert (missing.code, "no-such-topic is on none of the brokers broker-a" in missing.err) == (1, True)
 
 
-@pytest.mark.parametrize(("word", "perm"), [("rw", 6), ("r", 4), ("w", 2)])
+@each_case(("rw", 6), ("r", 4), ("w", 2))
 def test_a_word_and_its_bits_belong_together(word: str, perm: int) -> None:
     assert parse_permission(word) == perm
     assert permission_word(perm) == permission_word(perm | 1 | 8) == word
@@ -61,7 +62,7 @@ def test_forbidden_queues_have_a_word_of_their_own() -> None:
     assert permission_word(0) == permission_word(1) == "none"
 
 
-@pytest.mark.parametrize("word", ["", "wr", "none", "6"])
+@each_case("", "wr", "none", "6")
 def test_another_word_is_told(word: str) -> None:
     with pytest.raises(typer.BadParameter, match="is not rw, r or w"):
         parse_permission(word)

@@ -1,8 +1,11 @@
 """Commands as bytes, there and back, and bytes that are none."""
 
+from itertools import product
+
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.controller.commands import (
     SIZE_MAX,
     AlterSyncSet,
@@ -29,7 +32,7 @@ COMMANDS: list[Command] = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
+@each_case(*COMMANDS)
 def test_a_command_survives_the_log(command):
     assert decode_command(encode_command(command)) == command
 
@@ -41,8 +44,7 @@ def test_equal_commands_have_equal_bytes():
     )
 
 
-@pytest.mark.parametrize("field", ["cluster", "name", "address", "check_code"])
-@pytest.mark.parametrize("value", ["", "x" * 256, "\ud800"], ids=["empty", "long", "half"])
+@each_case(*product(["cluster", "name", "address", "check_code"], ["", "x" * 256, "\ud800"]))
 def test_a_text_that_no_node_would_read_is_refused_before_it_is_written(field, value):
     values = {"cluster": "c", "name": "n", "broker_id": 1, "address": "a:1", "check_code": "a;1", field: value}
     with pytest.raises(Rejected) as refused:
@@ -70,9 +72,7 @@ def documents():
             yield orjson.dumps({**good, "living": value}), "parse"
 
 
-@pytest.mark.parametrize(
-    ("data", "why"), list(documents()), ids=lambda value: "" if isinstance(value, bytes) else value
-)
+@each_case(*list(documents()))
 def test_bytes_that_are_no_command_are_told_apart_from_everything_else(data, why):
     with pytest.raises(UnreadableState, match=why):
         decode_command(data)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.controller.app import _ROLES, make_server_security
 from orbitmq.controller.config import WITHOUT_EFFECT, ControllerConfig
 from orbitmq.controller.handlers import handlers
@@ -16,33 +17,29 @@ def test_one_of_the_peers_is_this_controller():
     assert config.address == "[::1]:9878"
 
 
-@pytest.mark.parametrize("peers", ["", "n0", "n0:a:1", "-a:1", "n0-a", "n0-a:99999", "n0-a:1;n0-b:1", "n0-a:1;n1-a:1"])
+@each_case("", "n0", "n0:a:1", "-a:1", "n0-a", "n0-a:99999", "n0-a:1;n0-b:1", "n0-a:1;n1-a:1")
 def test_peers_that_are_none_are_refused(peers):
     with pytest.raises(ConfigError, match="controllerDLeger"):
         ControllerConfig(controller_d_leger_peers=peers)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"controller_d_leger_self_id": "n7"},
-        {"controller_d_leger_group": ""},
-        {"scan_not_active_broker_interval": 1},
-        {"scan_inactive_master_interval": 0},
-        {"metrics_address": ""},
-        {"bind_address": " "},
-        {"tls_server_mode": "perhaps"},
-        {"controller_type": "Etcd"},
-        {"controller_type": "etcd"},
-        {"etcd_lease_seconds": 0},
-        {"controller_type": "etcd", "etcd_endpoints": "a:2379"},
-        {"controller_type": "etcd", "etcd_endpoints": "ftp://a:2379"},
-        {"controller_type": "etcd", "etcd_endpoints": "http://a"},
-        {"controller_type": "etcd", "etcd_endpoints": "http://a:1", "etcd_prefix": "/x"},
-        {"controller_type": "etcd", "etcd_endpoints": "http://a:1", "controller_d_leger_group": "a/b"},
-        {"controller_type": "etcd", "etcd_endpoints": "http://a:1", "etcd_user": "u"},
-    ],
-    ids=str,
+@each_case(
+    {"controller_d_leger_self_id": "n7"},
+    {"controller_d_leger_group": ""},
+    {"scan_not_active_broker_interval": 1},
+    {"scan_inactive_master_interval": 0},
+    {"metrics_address": ""},
+    {"bind_address": " "},
+    {"tls_server_mode": "perhaps"},
+    {"controller_type": "Etcd"},
+    {"controller_type": "etcd"},
+    {"etcd_lease_seconds": 0},
+    {"controller_type": "etcd", "etcd_endpoints": "a:2379"},
+    {"controller_type": "etcd", "etcd_endpoints": "ftp://a:2379"},
+    {"controller_type": "etcd", "etcd_endpoints": "http://a"},
+    {"controller_type": "etcd", "etcd_endpoints": "http://a:1", "etcd_prefix": "/x"},
+    {"controller_type": "etcd", "etcd_endpoints": "http://a:1", "controller_d_leger_group": "a/b"},
+    {"controller_type": "etcd", "etcd_endpoints": "http://a:1", "etcd_user": "u"},
 )
 def test_a_value_that_is_not_allowed_is_refused(values):
     with pytest.raises(ConfigError):

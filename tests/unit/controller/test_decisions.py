@@ -1,7 +1,8 @@
 """The rules of each command, with the codes and sentences that Java's brokers and administrators know."""
 
-import pytest
+from itertools import product
 
+from cases import each_case
 from orbitmq.codes import ResponseCode
 from orbitmq.controller import decisions
 from orbitmq.controller.commands import AlterSyncSet, ApplyBrokerId, CleanBrokers, ElectMaster, RegisterBroker
@@ -43,7 +44,7 @@ def test_the_first_member_makes_its_group():
     assert (found.master, found.master_epoch, found.sync_set) == (None, 0, frozenset())
 
 
-@pytest.mark.parametrize("broker_id", [0, 2, 7])
+@each_case(0, 2, 7)
 def test_a_group_begins_with_the_id_one(broker_id):
     assert on(None, apply_id(broker_id)).code == ResponseCode.CONTROLLER_BROKER_ID_INVALID
 
@@ -95,7 +96,7 @@ def test_a_member_tells_its_new_address():
     assert not on(outcome.group, RegisterBroker(name="orders", broker_id=2, address="new:1")).is_change
 
 
-@pytest.mark.parametrize("before", [None, group([1])], ids=["group", "member"])
+@each_case(None, group([1]))
 def test_only_members_register(before):
     outcome = on(before, RegisterBroker(name="orders", broker_id=2, address="new:1"))
     assert outcome.code == ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
@@ -144,7 +145,7 @@ def test_a_group_that_never_had_a_master_waits_for_a_broker_to_ask():
     assert on(group([1, 2]), elect([1, 2], asker=1)).group.master == 1
 
 
-@pytest.mark.parametrize("wish", [{"asker": 3}, {"designated": 3}], ids=["asker", "designated"])
+@each_case({"asker": 3}, {"designated": 3})
 def test_a_refused_request_changes_nothing(wish):
     outcome = on(LED, elect([3], **wish))
     assert (outcome.code, outcome.is_change) == (ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, False)
@@ -159,8 +160,7 @@ def test_unclean_elections_are_an_explicit_wish():
     assert on(LED, elect([3], is_unclean=True)).group.master == 3
 
 
-@pytest.mark.parametrize("wish", [{"asker": 9}, {"designated": 9}], ids=["asker", "designated"])
-@pytest.mark.parametrize("before", [group([1, 2]), LED], ids=["never led", "led"])
+@each_case(*product([group([1, 2]), LED], [{"asker": 9}, {"designated": 9}]))
 def test_a_stranger_is_not_elected(before, wish):
     outcome = on(before, elect([9], **wish))
     assert (outcome.code, outcome.is_change) == (ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, False)
@@ -179,18 +179,14 @@ def test_the_master_alters_the_set():
     assert (after.sync_set, after.sync_set_epoch, after.master_epoch) == ({1, 2, 3}, 7, 4)
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "remark"),
-    [
-        (alter([1, 2]), 2013, "The newSyncStateSet is equal with oldSyncStateSet, no needed to update syncStateSet"),
-        (alter([1, 3], master=2), 2002, "current leader is:{1}, not {2}"),
-        (alter([1, 3], master_epoch=3), 2000, "current master epoch is:{4}, not {3}"),
-        (alter([1, 3], sync_set_epoch=5), 2001, "current syncStateSet epoch is:{6}, not {5}"),
-        (alter([1, 7]), 2003, "replicas {7} don't exist"),
-        (alter([1, 3], alive=[1, 2]), 2006, "replicas {3} don't alive"),
-        (alter([2, 3]), 2013, "newSyncStateSet don't contains origin leader {1}"),
-    ],
-    ids=["equal", "master", "epoch", "set epoch", "unknown", "dead", "without master"],
+@each_case(
+    (alter([1, 2]), 2013, "The newSyncStateSet is equal with oldSyncStateSet, no needed to update syncStateSet"),
+    (alter([1, 3], master=2), 2002, "current leader is:{1}, not {2}"),
+    (alter([1, 3], master_epoch=3), 2000, "current master epoch is:{4}, not {3}"),
+    (alter([1, 3], sync_set_epoch=5), 2001, "current syncStateSet epoch is:{6}, not {5}"),
+    (alter([1, 7]), 2003, "replicas {7} don't exist"),
+    (alter([1, 3], alive=[1, 2]), 2006, "replicas {3} don't alive"),
+    (alter([2, 3]), 2013, "newSyncStateSet don't contains origin leader {1}"),
 )
 def test_a_set_that_cannot_be_is_refused_as_java_does(command, code, remark):
     outcome = on(LED, command)

@@ -5,6 +5,7 @@ from itertools import chain, combinations, product
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.controller.commands import ApplyBrokerId, CleanBrokers, ElectMaster, encode_command
 from orbitmq.controller.decisions import elect
 from orbitmq.controller.replicas import Replicas
@@ -56,16 +57,8 @@ def test_a_snapshot_of_too_many_groups_is_refused_though_each_is_one(monkeypatch
         machine().restore(state.snapshot())
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"v": 2},
-        {"groups": 5},
-        {"groups": [{}]},
-        {"groups": [{"replicas": {}, "name": ""}]},
-        {"groups": [None] * 10_001},
-    ],
-    ids=["version", "no list", "no group", "no name", "too many"],
+@each_case(
+    {"v": 2}, {"groups": 5}, {"groups": [{}]}, {"groups": [{"replicas": {}, "name": ""}]}, {"groups": [None] * 10_001}
 )
 def test_a_snapshot_that_is_none_leaves_the_state_alone(change):
     state = machine(JOIN)
@@ -74,17 +67,14 @@ def test_a_snapshot_that_is_none_leaves_the_state_alone(change):
     assert list(state.groups) == ["orders"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("master", "1"),
-        ("next_id", -1),
-        ("was_led", 1),
-        ("sync_set", 1),
-        ("replicas", {"x": ["a", "b"]}),
-        ("replicas", {"1": ["a"]}),
-        ("replicas", {str(key): ["a", "b"] for key in range(65)}),
-    ],
+@each_case(
+    ("master", "1"),
+    ("next_id", -1),
+    ("was_led", 1),
+    ("sync_set", 1),
+    ("replicas", {"x": ["a", "b"]}),
+    ("replicas", {"1": ["a"]}),
+    ("replicas", {str(key): ["a", "b"] for key in range(65)}),
 )
 def test_a_group_with_a_value_outside_of_its_limits_is_no_snapshot(field, value):
     document = orjson.loads(machine(JOIN).snapshot())
@@ -117,9 +107,7 @@ def expected(alive, sync_set, master, designated, is_unclean):
     return None
 
 
-@pytest.mark.parametrize("is_unclean", [False, True])
-@pytest.mark.parametrize("designated", [None, *IDS])
-@pytest.mark.parametrize("master", [None, *IDS])
+@each_case(*product([None, *IDS], [None, *IDS], [False, True]))
 def test_apache_rocketmq_8380_9717_10416_10875_alive_in_set_and_role_decide_together(master, designated, is_unclean):
     for alive, sync_set in product(SUBSETS, SUBSETS):
         orders = group(IDS, master=master, sync_set=sync_set)

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 
+from cases import each_case
 from orbitmq.admin.access import AccessClient
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.app import DashboardOptions
@@ -348,7 +349,7 @@ def test_other_machines_need_a_login() -> None:
         DashboardOptions(certificate=Path("cert.pem"))
 
 
-@pytest.mark.parametrize("name", ["*", "", "mq*", "*.*", "mq.example:8080", "http://mq.example", "mq.example/"])
+@each_case("*", "", "mq*", "*.*", "mq.example:8080", "http://mq.example", "mq.example/")
 def test_what_is_no_host_name_is_not_allowed_as_one(name: str) -> None:
     with pytest.raises(ConfigError, match="hosts"):
         DashboardOptions(hosts=[name])
@@ -381,9 +382,7 @@ def test_a_bad_file_of_users_is_refused_by_its_line(tmp_path: Path, text: str) -
         load_users(tmp_path / "missing")
 
 
-@pytest.mark.parametrize(
-    ("name", "password"), [("", "x"), ("a b", "x"), ("#a", "x"), ("a", ""), ("a", "x" * 257), ("a\n", "x")]
-)
+@each_case(("", "x"), ("a b", "x"), ("#a", "x"), ("a", ""), ("a", "x" * 257), ("a\n", "x"))
 def test_a_user_that_no_line_can_hold_is_refused(name: str, password: str) -> None:
     with pytest.raises(ConfigError):
         format_user(name, Role.READER, password)

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from cases import each_case
 from orbitmq import Decision, Message, Producer, PushConsumer, StoredMessage, TransactionProducer
 from orbitmq.dashboard.app import PAGES
 from orbitmq.dashboard.waiting import delay_rows, timer_text
@@ -112,7 +113,7 @@ def test_delay_levels_are_read_from_a_brokers_values() -> None:
     ]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"timingCount": 7}', b'{"timingCount": {"a": {}}}', b"\xff"])
+@each_case(b"", b"[]", b'{"timingCount": 7}', b'{"timingCount": {"a": {}}}', b"\xff")
 def test_nonsense_instead_of_timers_is_said(body: bytes) -> None:
     assert timer_text(body) == "the broker has answered with no such table"
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import click
-import pytest
 import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.admin.controller_facts import ControllerFacts
 from orbitmq.broker.health.issues import BrokerAlertRule
 from orbitmq.cli.health import documents_of, exit_code_for, unreachable
@@ -277,16 +278,14 @@ def test_a_healthy_cluster_has_no_issues() -> None:
     assert examine(sample()) == []
 
 
-@pytest.mark.parametrize(
-    ("check", "make", "severity", "text"), CASES, ids=lambda value: value if isinstance(value, str) else ""
-)
+@each_case(*CASES)
 def test_a_check_says_what_is_wrong(check: str, make: Callable[[], Snapshot], severity: Severity, text: str) -> None:
     issues = found(make(), check)
     assert [issue.severity for issue in issues if text in issue.text] == [severity], issues
     assert {issue.check for issue in issues} == {check}
 
 
-@pytest.mark.parametrize("make", [case[1] for case in CASES])
+@each_case(*[case[1] for case in CASES])
 def test_doctor_health_dashboard_and_alerts_agree_on_what_servers_say_of_themselves(
     make: Callable[[], Snapshot],
 ) -> None:
@@ -342,7 +341,7 @@ def test_no_hint_leads_back_to_where_issues_are_shown() -> None:
     assert [issue for issue in issues if shlex.split(issue.to_type or "")[1] in shown_by] == []
 
 
-@pytest.mark.parametrize("rule", [*BrokerAlertRule, *NameServerAlertRule])
+@each_case(*BrokerAlertRule, *NameServerAlertRule)
 def test_an_alert_of_a_server_has_the_command_that_resolves_it_or_none(rule: str) -> None:
     health = {"alerts": [{"rule": rule, "reason": "because"}]}
     snapshot = replace(with_broker(health=health, settings={"storePathRootDir": "/store"}), controllers=[controller(1)])
@@ -370,7 +369,7 @@ def test_a_slow_key_is_not_blamed_on_a_group_that_lost_messages() -> None:
     assert found(snapshot, "unread-deleted")
 
 
-@pytest.mark.parametrize("check", ["slow-group", "unread-expires"])
+@each_case("slow-group", "unread-expires")
 def test_a_queue_without_a_committed_offset_has_no_age(check: str) -> None:
     # Java answers for one with the age of a message of 1970; its first messages are there still.
     snapshot = behind(5_000, client(*QUEUES))
@@ -383,8 +382,7 @@ def test_a_queue_without_a_committed_offset_has_no_age(check: str) -> None:
 OLD = MessageQueue("no-more-read", "a", 0)
 
 
-@pytest.mark.parametrize("check", ["slow-group", "unread-expires", "unread-deleted"])
-@pytest.mark.parametrize("model", list(MessageModel))
+@each_case(*product(["slow-group", "unread-expires", "unread-deleted"], list(MessageModel)))
 def test_offsets_that_members_do_not_use_any_more_are_no_lag(check: str, model: MessageModel) -> None:
     # Of a topic that they have left; and of all topics, once they read as broadcasting: then clients keep the offsets.
     facts = group({"one": client(*QUEUES)}, {OLD: 80 * HOUR_MS})
@@ -452,13 +450,12 @@ def test_long_lists_say_how_many_more_there_are() -> None:
 LONG_NUMBERS = [f"[ {'9' * 5_000} days, 0 hours, 1 minutes, 0 seconds ]", f"[10s~]:{'9' * 5_000}", "1e300", "-1e300"]
 
 
-@pytest.mark.parametrize("text", LONG_NUMBERS)
-@pytest.mark.parametrize("key", ["runtime", "putMessageDistributeTime", "bootTimestamp", "commitLogDiskRatio"])
+@each_case(*product(["runtime", "putMessageDistributeTime", "bootTimestamp", "commitLogDiskRatio"], LONG_NUMBERS))
 def test_a_number_of_any_length_breaks_no_check_and_makes_no_long_line(key: str, text: str) -> None:
     assert all(len(issue.text) < 200 for issue in examine(with_runtime(**{key: text})))
 
 
-@pytest.mark.parametrize("days", ["1,000", "1.000", "1\u202f000", "1'000"])
+@each_case("1,000", "1.000", "1\u202f000", "1'000")
 def test_java_groups_the_digits_of_a_thousand_days(days: str) -> None:
     started = str(NOW_MS - 1_000 * DAY_MS - 60_500)
     runtime = f"[ {days} days, 0 hours, 1 minutes, 0 seconds ]"

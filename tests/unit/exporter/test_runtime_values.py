@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.exporter.runtime_values import NAMES, first_rate, number_of, numbers
 
 JAVA = {
@@ -46,7 +45,7 @@ def test_brokers_before_5_0_tell_transfers_under_a_name_of_their_own() -> None:
     assert dict(numbers({"getTransferedTps": "1 2 3"}))["gettransfered_tps600"] == 3
 
 
-@pytest.mark.parametrize("told", [{}, {"putTps": "", "commitLogDirCapacity": "unknown", "commitLogMaxOffset": "none"}])
+@each_case({}, {"putTps": "", "commitLogDirCapacity": "unknown", "commitLogMaxOffset": "none"})
 def test_text_that_is_no_number_is_left_out(told: dict[str, str]) -> None:
     assert dict(numbers(told)) == {}
 
@@ -56,7 +55,7 @@ def test_every_name_is_announced_once() -> None:
     assert len(NAMES) == len(set(NAMES))
 
 
-@pytest.mark.parametrize(("text", "size"), [("0 B", 0), ("12 B", 12), ("1.0 kB", 1000), ("3.0 MiB", 3 * 1024**2)])
+@each_case(("0 B", 0), ("12 B", 12), ("1.0 kB", 1000), ("3.0 MiB", 3 * 1024**2))
 def test_sizes_have_units_of_both_kinds(text: str, size: float) -> None:
     assert dict(numbers({"remainHowManyDataToFlush": text})) == {"remain_howmanydata_toflush": size}
 

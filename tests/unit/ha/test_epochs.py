@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import HeaderError
 from orbitmq.ha.epochs import Epochs, EpochStart, begin_epoch, common_end, epoch_at, format_epochs, parse_epochs
 
@@ -12,20 +13,17 @@ def epochs(*entries: tuple[int, int]) -> Epochs:
     return tuple(EpochStart(*entry) for entry in entries)
 
 
-@pytest.mark.parametrize(
-    ("own", "master", "master_end", "expected"),
-    [
-        (epochs((1, 0)), epochs((1, 0)), 500, 500),
-        (epochs((1, 0), (2, 100)), epochs((1, 0), (3, 95)), 500, 95),
-        (epochs((1, 0), (2, 100)), epochs((1, 0), (3, 120)), 500, 100),
-        (epochs((1, 0), (2, 100)), epochs((1, 0), (2, 100), (3, 150)), 500, 150),
-        (epochs((1, 0), (2, 100), (4, 130)), epochs((1, 0), (2, 100), (3, 130)), 500, 130),
-        (epochs((1, 0), (2, 100)), epochs((1, 0), (3, 100)), 500, 100),
-        (epochs((1, 0)), epochs((1, 0), (2, 100)), 100, 100),
-        (epochs((2, 0)), epochs((1, 0), (3, 10)), 500, 0),
-        (epochs((2, 64)), epochs((1, 0), (3, 10)), 500, None),
-        (epochs(), epochs((1, 0)), 500, None),
-    ],
+@each_case(
+    (epochs((1, 0)), epochs((1, 0)), 500, 500),
+    (epochs((1, 0), (2, 100)), epochs((1, 0), (3, 95)), 500, 95),
+    (epochs((1, 0), (2, 100)), epochs((1, 0), (3, 120)), 500, 100),
+    (epochs((1, 0), (2, 100)), epochs((1, 0), (2, 100), (3, 150)), 500, 150),
+    (epochs((1, 0), (2, 100), (4, 130)), epochs((1, 0), (2, 100), (3, 130)), 500, 130),
+    (epochs((1, 0), (2, 100)), epochs((1, 0), (3, 100)), 500, 100),
+    (epochs((1, 0)), epochs((1, 0), (2, 100)), 100, 100),
+    (epochs((2, 0)), epochs((1, 0), (3, 10)), 500, 0),
+    (epochs((2, 64)), epochs((1, 0), (3, 10)), 500, None),
+    (epochs(), epochs((1, 0)), 500, None),
 )
 def test_logs_are_equal_up_to_the_end_of_the_last_epoch_that_both_have(
     own: Epochs, master: Epochs, master_end: int, expected: int | None
@@ -55,9 +53,8 @@ def test_the_file_is_read_as_it_was_written(entries: list[tuple[int, int]]) -> N
     assert parse_epochs(format_epochs(ascending)) == ascending
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"1\n", b"1\n0\n", b"2\n0\n1-0\n", b"1\n77\n1-0\n", b"1\n0\n1-x\n", b"1\n0\n1-2-3\n", b"1\n0\n-1\n", b"\xff"],
+@each_case(
+    b"", b"1\n", b"1\n0\n", b"2\n0\n1-0\n", b"1\n77\n1-0\n", b"1\n0\n1-x\n", b"1\n0\n1-2-3\n", b"1\n0\n-1\n", b"\xff"
 )
 def test_a_torn_file_is_refused(content: bytes) -> None:
     with pytest.raises(HeaderError):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import CorruptRecord, FrameError
 from orbitmq.ha.master import SlaveFeed
 from orbitmq.ha.slave import FRAME_SIZE_MAX, HEADER, REPORT, FollowedLog, ReportDecoder, format_header
@@ -94,7 +95,7 @@ def test_files_of_another_size_are_refused_with_a_sentence() -> None:
         take(FollowedLog(0, SEGMENT_SIZE), format_header(1_500, 10))
 
 
-@pytest.mark.parametrize("size", [0, 10])
+@each_case(0, 10)
 def test_a_master_that_goes_on_elsewhere_has_another_log(size: int) -> None:
     with pytest.raises(FrameError, match="goes on at 201, and this log ends at 200"):
         take(FollowedLog(200, SEGMENT_SIZE), format_header(201, size))
@@ -106,7 +107,7 @@ def test_a_heartbeat_with_the_next_offset_is_welcome() -> None:
     assert slave.report == 200
 
 
-@pytest.mark.parametrize("size", [-1, FRAME_SIZE_MAX + 1])
+@each_case(-1, FRAME_SIZE_MAX + 1)
 def test_a_frame_beyond_the_limit_is_refused(size: int) -> None:
     with pytest.raises(FrameError, match="frame of"):
         take(FollowedLog(200, SEGMENT_SIZE), format_header(200, size))
@@ -123,16 +124,12 @@ def test_within_a_filler_a_slave_reports_no_more_than_it_was_sent() -> None:
     assert slave.report == 1_000 + len(log)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (PREFIX.pack(99, MAGIC_BLANK).ljust(99, b"\0"), "filler of 99 bytes"),
-        (PREFIX.pack(93, 0xDAA320A7).ljust(100, b"\0"), "record of 93 bytes"),
-        (PREFIX.pack(0, 0).ljust(100, b"\0"), "record of 0 bytes"),
-        (PREFIX.pack(90, 0).ljust(90, b"\0"), "magic"),
-        (format_record(topic="t", body=b"", physical_offset=7)[:100], "lies at 7"),
-    ],
-    ids=["filler", "over the end", "zeros", "magic", "elsewhere"],
+@each_case(
+    (PREFIX.pack(99, MAGIC_BLANK).ljust(99, b"\0"), "filler of 99 bytes"),
+    (PREFIX.pack(93, 0xDAA320A7).ljust(100, b"\0"), "record of 93 bytes"),
+    (PREFIX.pack(0, 0).ljust(100, b"\0"), "record of 0 bytes"),
+    (PREFIX.pack(90, 0).ljust(90, b"\0"), "magic"),
+    (format_record(topic="t", body=b"", physical_offset=7)[:100], "lies at 7"),
 )
 def test_what_is_no_record_is_not_taken(content: bytes, reason: str) -> None:
     base = 0 if reason == "lies at 7" else 900

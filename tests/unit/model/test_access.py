@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.model.access import (
     Action,
     Pattern,
@@ -21,39 +20,33 @@ from orbitmq.model.access import (
 T, G = ResourceType.TOPIC, ResourceType.GROUP
 
 
-@pytest.mark.parametrize(
-    ("text", "resource", "shown"),
-    [
-        ("*", Resource(ResourceType.ANY, None, Pattern.ANY), "*"),
-        ("Topic:*", Resource(T, None, Pattern.ANY), "Topic:*"),
-        ("topic:orders", Resource(T, "orders"), "Topic:orders"),
-        ("GROUP:a*", Resource(G, "a", Pattern.PREFIXED), "Group:a*"),
-        ("Topic:a*b*", Resource(T, "a", Pattern.PREFIXED), "Topic:a*"),
-        ("Topic:a*b", Resource(T, "a*b"), "Topic:a*b"),
-        ("Topic:a:b", Resource(T, "a:b"), "Topic:a:b"),
-        ("Topic", Resource(T, ""), "Topic:"),
-        ("Any:x", Resource(ResourceType.ANY, "x"), "*"),
-    ],
+@each_case(
+    ("*", Resource(ResourceType.ANY, None, Pattern.ANY), "*"),
+    ("Topic:*", Resource(T, None, Pattern.ANY), "Topic:*"),
+    ("topic:orders", Resource(T, "orders"), "Topic:orders"),
+    ("GROUP:a*", Resource(G, "a", Pattern.PREFIXED), "Group:a*"),
+    ("Topic:a*b*", Resource(T, "a", Pattern.PREFIXED), "Topic:a*"),
+    ("Topic:a*b", Resource(T, "a*b"), "Topic:a*b"),
+    ("Topic:a:b", Resource(T, "a:b"), "Topic:a:b"),
+    ("Topic", Resource(T, ""), "Topic:"),
+    ("Any:x", Resource(ResourceType.ANY, "x"), "*"),
 )
 def test_a_resource_is_read_and_shown(text: str, resource: Resource, shown: str):
     assert parse_resource(text) == resource
     assert str(resource) == shown
 
 
-@pytest.mark.parametrize("text", [None, "", " ", "Topi:a", "orders", " Topic:a"])
+@each_case(None, "", " ", "Topi:a", "orders", " Topic:a")
 def test_what_names_no_kind_is_no_resource(text: str | None):
     assert parse_resource(text) is None
 
 
-@pytest.mark.parametrize(
-    ("rule", "included", "others"),
-    [
-        ("Topic:a", ["a"], ["ab", "A", "", None, "а"]),
-        ("Topic:a*", ["a", "ab", "a%b"], ["b", "A", "", None]),
-        ("Topic:*", ["a", "", None], []),
-        ("*", ["a", None], []),
-        ("Group:a", [], ["a"]),
-    ],
+@each_case(
+    ("Topic:a", ["a"], ["ab", "A", "", None, "а"]),
+    ("Topic:a*", ["a", "ab", "a%b"], ["b", "A", "", None]),
+    ("Topic:*", ["a", "", None], []),
+    ("*", ["a", None], []),
+    ("Group:a", [], ["a"]),
 )
 def test_which_topics_a_rule_is_about(rule: str, included: list[str | None], others: list[str | None]):
     found = parse_resource(rule)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import product
 from typing import Any
 
 import numpy
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX, Host, Message, PropertyName, ReplyTo, StoredMessage, SysFlag
 
@@ -18,24 +20,21 @@ def stored(**properties: str) -> StoredMessage:
     )
 
 
-@pytest.mark.parametrize("body", [b"", bytearray(b"a"), memoryview(b"a"), bytes(BODY_SIZE_MAX)])
+@each_case(b"", bytearray(b"a"), memoryview(b"a"), bytes(BODY_SIZE_MAX))
 def test_a_body_is_bytes_up_to_the_limit(body: bytes) -> None:
     message = Message("orders", body)
     assert (message.flag, message.delay_level, message.properties, message.keys) == (0, 0, {}, ())
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ({"topic": ""}, "topic"),
-        ({"topic": "with blank"}, "topic"),
-        ({"body": "text"}, "body: 'str' is not allowed, expected bytes"),
-        ({"body": bytes(BODY_SIZE_MAX + 1)}, f"{BODY_SIZE_MAX + 1} bytes"),
-        ({"keys": "42"}, "a list of strings"),
-        ({"keys": [""]}, "not empty"),
-        ({"keys": ["42", "4 2"]}, "keys: '4 2' .* no blank"),
-        ({"keys": ["42", "4\x022"]}, r"keys: '4\\x022' .* no 0x02"),
-    ],
+@each_case(
+    ({"topic": ""}, "topic"),
+    ({"topic": "with blank"}, "topic"),
+    ({"body": "text"}, "body: 'str' is not allowed, expected bytes"),
+    ({"body": bytes(BODY_SIZE_MAX + 1)}, f"{BODY_SIZE_MAX + 1} bytes"),
+    ({"keys": "42"}, "a list of strings"),
+    ({"keys": [""]}, "not empty"),
+    ({"keys": ["42", "4 2"]}, "keys: '4 2' .* no blank"),
+    ({"keys": ["42", "4\x022"]}, r"keys: '4\\x022' .* no 0x02"),
 )
 def test_a_message_that_no_broker_would_take_is_refused(changed: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidArgument, match=named):
@@ -47,7 +46,7 @@ def test_a_stored_message_reads_tag_keys_and_id_from_its_properties() -> None:
     assert (message.tag, message.keys, message.message_id) == ("new", ("42", "43"), "0A")
 
 
-@pytest.mark.parametrize("key", ["4\n2", "4\t2", "4\u30002", "\r"])
+@each_case("4\n2", "4\t2", "4\u30002", "\r")
 def test_a_blank_alone_separates_keys_as_it_does_in_java(key: str) -> None:
     assert Message("t", b"", keys=[key]).keys == [key]
     assert stored(KEYS=f" {key}  43 ").keys == (key, "43")
@@ -101,7 +100,7 @@ def test_a_request_that_does_not_say_how_long_it_waits_can_be_replied_to() -> No
     assert stored(**properties).reply(b"").in_reply_to == ReplyTo("id-1", "asker", None, "")
 
 
-@pytest.mark.parametrize("missing", ["CORRELATION_ID", "REPLY_TO_CLIENT", "CLUSTER"])
+@each_case("CORRELATION_ID", "REPLY_TO_CLIENT", "CLUSTER")
 def test_a_message_that_is_no_request_cannot_be_replied_to(missing: str) -> None:
     message = stored(**{name: value for name, value in REQUEST.items() if name != missing})
     assert not message.is_request
@@ -109,7 +108,7 @@ def test_a_message_that_is_no_request_cannot_be_replied_to(missing: str) -> None
         message.reply(b"yes")
 
 
-@pytest.mark.parametrize("delay_level", [-1, 1_001, "3", 1.5])
+@each_case(-1, 1_001, "3", 1.5)
 def test_a_delay_level_that_no_broker_has_is_refused(delay_level):
     with pytest.raises(InvalidArgument, match="delay_level"):
         Message("t", b"", delay_level=delay_level)
@@ -130,8 +129,7 @@ def test_numbers_of_other_kinds_become_ints():
     assert {type(number) for number in numbers} == {int}
 
 
-@pytest.mark.parametrize("name", ["flag", "delay_level", "delay_ms"])
-@pytest.mark.parametrize("value", [True, numpy.bool_(True), numpy.float64(1), "1", None])
+@each_case(*product(["flag", "delay_level", "delay_ms"], [True, numpy.bool_(True), numpy.float64(1), "1", None]))
 def test_what_is_no_number_stays_refused(name, value):
     with pytest.raises(InvalidArgument) as caught:
         Message("orders", b"", **{name: value})

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.static_topic import (
     MappingItem,
@@ -40,9 +41,7 @@ def test_behind_its_end_an_item_has_no_logical_offsets() -> None:
     assert not THIRD.is_decided
 
 
-@pytest.mark.parametrize(
-    ("offset", "expected"), [(-1, FIRST), (0, FIRST), (9_999, FIRST), (10_000, SECOND), (2**63 - 1, SECOND)]
-)
+@each_case((-1, FIRST), (0, FIRST), (9_999, FIRST), (10_000, SECOND), (2**63 - 1, SECOND))
 def test_an_offset_lies_in_the_last_decided_item_that_begins_before_it(offset: int, expected: MappingItem) -> None:
     assert item_at(ITEMS, offset) == expected
 
@@ -75,18 +74,15 @@ def test_items_that_grow_are_a_logical_queue() -> None:
     check_items((FIRST._replace(end_offset=7), SECOND._replace(generation=9)))
 
 
-@pytest.mark.parametrize(
-    ("place", "change", "field"),
-    [
-        (0, {"start_offset": -1}, "startOffset"),
-        (1, {"generation": -1}, "gen"),
-        (2, {"queue_id": -1}, "queueId"),
-        (0, {"logic_offset": -1}, "logicOffset"),
-        (1, {"generation": 0}, "gen"),
-        (1, {"logic_offset": 0}, "logicOffset"),
-        (0, {"start_offset": 5, "end_offset": 4}, "endOffset"),
-        (0, {"end_offset": 10_000}, "logicOffset"),
-    ],
+@each_case(
+    (0, {"start_offset": -1}, "startOffset"),
+    (1, {"generation": -1}, "gen"),
+    (2, {"queue_id": -1}, "queueId"),
+    (0, {"logic_offset": -1}, "logicOffset"),
+    (1, {"generation": 0}, "gen"),
+    (1, {"logic_offset": 0}, "logicOffset"),
+    (0, {"start_offset": 5, "end_offset": 4}, "endOffset"),
+    (0, {"end_offset": 10_000}, "logicOffset"),
 )
 def test_items_that_make_no_logical_queue_are_refused(place: int, change: dict[str, Any], field: str) -> None:
     items = list(ITEMS)
@@ -101,16 +97,13 @@ def test_a_queue_may_be_moved_on_decided_and_shortened() -> None:
     check_successors(ITEMS, (SECOND, THIRD._replace(logic_offset=20_000)), is_same_epoch=True)
 
 
-@pytest.mark.parametrize(
-    ("new", "is_same_epoch"),
-    [
-        ((), False),
-        ((FIRST, SECOND), True),
-        ((FIRST._replace(queue_id=4), SECOND, THIRD), False),
-        ((FIRST, SECOND._replace(broker_name="c"), THIRD), False),
-        ((FIRST, SECOND._replace(logic_offset=10_001), THIRD), False),
-        ((FIRST, SECOND, THIRD._replace(start_offset=1)), False),
-    ],
+@each_case(
+    ((), False),
+    ((FIRST, SECOND), True),
+    ((FIRST._replace(queue_id=4), SECOND, THIRD), False),
+    ((FIRST, SECOND._replace(broker_name="c"), THIRD), False),
+    ((FIRST, SECOND._replace(logic_offset=10_001), THIRD), False),
+    ((FIRST, SECOND, THIRD._replace(start_offset=1)), False),
 )
 def test_what_a_generation_says_stands(new: tuple[MappingItem, ...], is_same_epoch: bool) -> None:
     with pytest.raises(InvalidArgument, match="hostedQueues"):

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.delay_levels import DELAY_LEVELS, DELAY_LEVELS_MAX, DELAY_LEVELS_TEXT, parse_delay_levels
 from orbitmq.model.topic import NAME_LENGTH_MAX, DataVersion, Perm, TopicConfig, check_name, is_reserved_topic, kind_of
 
 
-@pytest.mark.parametrize("name", ["a", "%RETRY%group-1", "A_b|c", "x" * NAME_LENGTH_MAX])
+@each_case("a", "%RETRY%group-1", "A_b|c", "x" * NAME_LENGTH_MAX)
 def test_a_legal_name_comes_back(name: str) -> None:
     assert check_name("topic", name) == name
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("", "group: '' is not allowed, expected a name that is not empty"),
-        (None, "a name that is not empty"),
-        ("x" * (NAME_LENGTH_MAX + 1), "at most 127 characters, not 128"),
-        ("a b", "only letters, digits"),
-        ("a\n", "only letters, digits"),
-        ("ä", "only letters, digits"),
-    ],
+@each_case(
+    ("", "group: '' is not allowed, expected a name that is not empty"),
+    (None, "a name that is not empty"),
+    ("x" * (NAME_LENGTH_MAX + 1), "at most 127 characters, not 128"),
+    ("a b", "only letters, digits"),
+    ("a\n", "only letters, digits"),
+    ("ä", "only letters, digits"),
 )
 def test_any_other_name_is_refused_with_the_reason(name: str, words: str) -> None:
     with pytest.raises(InvalidArgument, match=words):
@@ -57,12 +55,12 @@ def test_a_topic_has_javas_defaults() -> None:
     )
 
 
-@pytest.mark.parametrize("topic", ["TBW102", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_anything"])
+@each_case("TBW102", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_anything")
 def test_topics_of_rocketmq_itself_are_known_by_their_names(topic: str) -> None:
     assert is_reserved_topic(topic)
 
 
-@pytest.mark.parametrize("topic", ["orders", "TBW1020", "%RETRY%g", "%DLQ%g", "a_rmq_sys_"])
+@each_case("orders", "TBW1020", "%RETRY%g", "%DLQ%g", "a_rmq_sys_")
 def test_other_topics_are_the_users(topic: str) -> None:
     assert not is_reserved_topic(topic)
 
@@ -106,7 +104,7 @@ SMALL = [
 LARGE = ["36501d", "9" * 14 + "s", "9" * 5_000 + "s", " ".join(["1s"] * (DELAY_LEVELS_MAX + 1))]
 
 
-@pytest.mark.parametrize("text", [*SMALL, *LARGE])
+@each_case(*SMALL, *LARGE)
 def test_what_is_no_list_of_delays_is_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(InvalidArgument, match="messageDelayLevel") as refusal:
         parse_delay_levels(text)
@@ -117,9 +115,6 @@ def test_the_limits_themselves_are_allowed() -> None:
     assert len(parse_delay_levels(" ".join(["36500d"] * DELAY_LEVELS_MAX))) == DELAY_LEVELS_MAX
 
 
-@pytest.mark.parametrize(
-    ("topic", "kind"),
-    [("orders", "user"), ("%RETRY%g", "retry"), ("%DLQ%g", "dead letters"), ("RMQ_SYS_TRACE_TOPIC", "system")],
-)
+@each_case(("orders", "user"), ("%RETRY%g", "retry"), ("%DLQ%g", "dead letters"), ("RMQ_SYS_TRACE_TOPIC", "system"))
 def test_a_topics_kind_is_told_by_its_name(topic, kind):
     assert kind_of(topic) == kind

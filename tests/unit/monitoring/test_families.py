@@ -8,6 +8,7 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.monitoring.families import SERIES_PER_PART, Families
 from orbitmq.monitoring.pages import metrics_page, server_pages
@@ -104,7 +105,7 @@ def test_metrics_come_from_their_source() -> None:
     assert b"\np_size 1.0\n" in answers({"ready": True})["/metrics"].body
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
+@each_case("/metrics", "/healthz", "/readyz")
 def test_no_page_takes_a_parameter_that_it_would_leave_alone(path: str) -> None:
     pages = server_pages(lambda: (), lambda: {"ready": True}, "not yet")
     with pytest.raises(InvalidArgument, match="query: 'verbose' is not allowed"):

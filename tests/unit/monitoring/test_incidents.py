@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import orjson
-import pytest
 
+from cases import each_case
 from orbitmq.monitoring.alerts import Alert
 from orbitmq.monitoring.incidents import (
     BEGUN,
@@ -128,18 +128,8 @@ def test_a_clock_that_is_set_back_ends_an_incident_once():
     assert [result.holds for result in check_notices(watch.notices, open_incidents(watch.notices))] == [True, True]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"state": "odd"},
-        {"rule": {}},
-        {"subject": []},
-        {"reason": 7},
-        {"at_ms": "1"},
-        {"at_ms": 1e300},
-        {"begun_ms": None},
-    ],
-    ids=str,
+@each_case(
+    {"state": "odd"}, {"rule": {}}, {"subject": []}, {"reason": 7}, {"at_ms": "1"}, {"at_ms": 1e300}, {"begun_ms": None}
 )
 def test_a_message_whose_fields_have_other_types_is_no_notice(change):
     assert decode_notice(orjson.dumps(NOTICE._asdict())) == NOTICE
@@ -156,7 +146,7 @@ def test_an_incident_that_was_told_twice_is_noticed():
     assert repeated([begun, begun]) == [begun]
 
 
-@pytest.mark.parametrize(("failures", "holds"), [(100, False), (101, True)], ids=["1.00 %", "1.01 %"])
+@each_case((100, False), (101, True))
 def test_the_boundary_of_failing_queries_is_the_servers(failures, holds):
     rules = AlertRules()
     rules.add(NameServerState(at_ms=0, route_queries=0, route_failures=0))
@@ -164,7 +154,7 @@ def test_the_boundary_of_failing_queries_is_the_servers(failures, holds):
     assert bool(find_incidents(look(n1=alerts))) is holds
 
 
-@pytest.mark.parametrize(("memory", "holds"), [(80, False), (81, True)], ids=["80 %", "81 %"])
+@each_case((80, False), (81, True))
 def test_the_boundary_of_memory_is_the_servers(memory, holds):
     alerts = AlertRules().add(
         NameServerState(at_ms=0, route_queries=0, route_failures=0, memory=memory, memory_limit=100)
@@ -196,7 +186,7 @@ def test_both_messages_of_an_incident_have_one_key_that_a_message_may_have():
     assert begun.key == begun._replace(state=OVER, at_ms=2, reason="x").key == "r/a__b/1"
 
 
-@pytest.mark.parametrize("body", [b"", b"7", b"{}", b"[]", b'{"state":"begun","more":1}', b"\xff"])
+@each_case(b"", b"7", b"{}", b"[]", b'{"state":"begun","more":1}', b"\xff")
 def test_a_message_that_is_no_notice_is_passed_over(body):
     assert decode_notice(body) is None
     assert decode_notice(orjson.dumps(NOTICE._asdict())) == NOTICE

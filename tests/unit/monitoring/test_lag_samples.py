@@ -8,6 +8,7 @@ from functools import partial
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.errors import JobFailed
 from orbitmq.model.route import MessageQueue
 from orbitmq.monitoring.lag_samples import (
@@ -56,20 +57,16 @@ def test_a_line_says_null_where_nothing_is_known():
     ]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"at_ms": "now"},
-        {"at_ms": 10**18},
-        {"at_ms": -(10**18)},
-        {"broker": []},
-        {"broker": None},
-        {"queue": "0"},
-        {"committed": 0.5},
-        {"end": "7"},
-        {"lag": {}},
-    ],
-    ids=str,
+@each_case(
+    {"at_ms": "now"},
+    {"at_ms": 10**18},
+    {"at_ms": -(10**18)},
+    {"broker": []},
+    {"broker": None},
+    {"queue": "0"},
+    {"committed": 0.5},
+    {"end": "7"},
+    {"lag": {}},
 )
 def test_a_value_of_another_type_or_year_is_told(change):
     fields = value(1, 7)._asdict() | change
@@ -82,30 +79,24 @@ def test_the_last_lag_is_that_of_the_last_line_though_the_clock_was_set_back():
     assert summarise_queues([[value(9_000, 7)], [value(1_000, 3)]]) == [QueueSummary("a 0", 2, 0, 5.0, 7, 3)]
 
 
-@pytest.mark.parametrize("line", [b"{", b"{}", b"[]", b'{"queues":7}', b'{"at_ms":1,"queues":[{"broker":"a"}]}'])
+@each_case(b"{", b"{}", b"[]", b'{"queues":7}', b'{"at_ms":1,"queues":[{"broker":"a"}]}')
 def test_a_line_that_is_no_sample_is_told(line):
     with pytest.raises(JobFailed, match=r"line 2 of lag\.jsonl is no sample"):
         list(decode_samples([b'{"at_ms":1,"queues":[]}', line], "lag.jsonl"))
 
 
-@pytest.mark.parametrize(
-    ("expected", "samples", "holds"),
-    [
-        (2, [[value(1, 3), value(1, None, 1)], [value(2, 4)]], [True, True, True]),
-        (3, [[value(1, 3)], [value(2, 4)]], [False, True, True]),
-        (1, [[value(1, 3), value(1, 3)]], [True, False, True]),
-        (1, [[value(1, None)._replace(lag=0)]], [True, True, False]),
-        (1, [[value(1, 3)._replace(lag=None)]], [True, True, False]),
-    ],
-    ids=["right", "a moment is missing", "a queue twice", "unknown shown as a number", "known shown as unknown"],
+@each_case(
+    (2, [[value(1, 3), value(1, None, 1)], [value(2, 4)]], [True, True, True]),
+    (3, [[value(1, 3)], [value(2, 4)]], [False, True, True]),
+    (1, [[value(1, 3), value(1, 3)]], [True, False, True]),
+    (1, [[value(1, None)._replace(lag=0)]], [True, True, False]),
+    (1, [[value(1, 3)._replace(lag=None)]], [True, True, False]),
 )
 def test_samples_that_are_wrong_are_told(expected, samples, holds):
     assert [result.holds for result in check_samples(expected, samples)] == holds
 
 
-@pytest.mark.parametrize(
-    "function", [partial(check_samples, 200), total_lags, summarise_queues], ids=["check", "total", "queues"]
-)
+@each_case(partial(check_samples, 200), total_lags, summarise_queues)
 def test_a_long_history_is_not_held_in_memory(function):
     lines = (encode_sample(LagSample(at_ms, HUNDRED, None)) for at_ms in range(200))
     tracemalloc.start()

@@ -9,6 +9,7 @@ from typing import ClassVar
 import matplotlib.font_manager  # noqa: F401 - on a new machine it starts a process that lists the fonts: here, not in a test
 import pytest
 
+from cases import each_case
 from orbitmq.admin.client import AdminClient
 from orbitmq.admin.groups import QueueLag
 from orbitmq.errors import ClientError, ConfigError, JobFailed
@@ -56,7 +57,7 @@ def seen(admin, known=(), topic="t"):
     return sample.positions, sample.issue
 
 
-@pytest.mark.parametrize("topic", ["t", None])
+@each_case("t", None)
 def test_a_queue_without_an_offset_is_unknown_and_one_at_zero_is_not(topic):
     places, issue = seen(Admin(), topic=topic)
     assert [places[queue].lag for queue in (FIRST, SECOND, THIRD)] == [2, 7, None]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.admin.client import AdminClient
 from orbitmq.errors import ConnectionFailed, NoNameServer, RemoteRefused
 from orbitmq.nameserver import app
@@ -240,9 +241,8 @@ def test_the_settings_are_the_limits_of_the_port():
     )
 
 
-@pytest.mark.parametrize(
-    ("wanted", "descriptors", "taken"),
-    [(50_000, 0, 50_000), (0, 0, 0), (50_000, 20_000, 19_488), (100, 20_000, 100), (0, 20_000, 19_488), (50, 64, 32)],
+@each_case(
+    (50_000, 0, 50_000), (0, 0, 0), (50_000, 20_000, 19_488), (100, 20_000, 100), (0, 20_000, 19_488), (50, 64, 32)
 )
 def test_no_more_connections_are_taken_than_there_are_descriptors_for(wanted: int, descriptors: int, taken: int):
     assert limits_of(NameServerConfig(connections_max=wanted), descriptors).connections_max == taken
@@ -534,14 +534,11 @@ class Part:
         self.learnt.append(told)
 
 
-@pytest.mark.parametrize(
-    ("data", "size", "answers"),
-    [
-        (b"query", 5, [b"answer to query"]),
-        (b"register", 8, [b"answer to register"]),
-        (b"query register", 5, [b"answer to query"]),
-        (b"unknown", 0, []),
-    ],
+@each_case(
+    (b"query", 5, [b"answer to query"]),
+    (b"register", 8, [b"answer to register"]),
+    (b"query register", 5, [b"answer to query"]),
+    (b"unknown", 0, []),
 )
 def test_what_either_part_knows_is_answered(data: bytes, size: int, answers: list[bytes]):
     routes, registrations = Part(b"query"), Part(b"register")

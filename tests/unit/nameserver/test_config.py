@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from golden import golden
 from orbitmq.errors import ConfigError
 from orbitmq.nameserver import config
@@ -90,22 +91,19 @@ def test_the_reference_names_every_setting_with_its_default_and_range():
     assert [key for key in config.WITHOUT_EFFECT if f"`{key}`" not in page] == []
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "allowed"),
-    [
-        ("listenPort", "65536", "0 to 65535"),
-        ("listenPort", "x", "a whole number"),
-        ("listenPort", "9" * 30, "0 to 65535"),
-        ("scanNotActiveBrokerInterval", "0", "10 to 600000"),
-        ("orderMessageEnable", "yes", "true or false"),
-        ("productEnvName", "a\u0007b", "printable"),
-        ("kvConfigPath", " ", "a path"),
-        ("bindAddress", "", "an address"),
-        ("metricsAddress", " ", "an address"),
-        ("shadowAddress", "h:0", "host:port"),
-        ("shadowAddress", "a:1;b:1", "one host:port"),
-        ("productNameServers", "a:1;b:x", "host:port"),
-    ],
+@each_case(
+    ("listenPort", "65536", "0 to 65535"),
+    ("listenPort", "x", "a whole number"),
+    ("listenPort", "9" * 30, "0 to 65535"),
+    ("scanNotActiveBrokerInterval", "0", "10 to 600000"),
+    ("orderMessageEnable", "yes", "true or false"),
+    ("productEnvName", "a\u0007b", "printable"),
+    ("kvConfigPath", " ", "a path"),
+    ("bindAddress", "", "an address"),
+    ("metricsAddress", " ", "an address"),
+    ("shadowAddress", "h:0", "host:port"),
+    ("shadowAddress", "a:1;b:1", "one host:port"),
+    ("productNameServers", "a:1;b:x", "host:port"),
 )
 def test_a_bad_value_is_refused_with_key_value_and_range(key: str, value: str, allowed: str):
     with pytest.raises(ConfigError, match=key) as refused:

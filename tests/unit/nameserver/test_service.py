@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.model.route import TopicRoute
 from orbitmq.nameserver import service as service_module
 from orbitmq.nameserver.config import NameServerConfig
@@ -129,14 +130,10 @@ def test_a_good_bye_through_an_older_connection_comes_too_late(it: Listeners):
     assert it.changes[-1].trigger == (Cause.UNREGISTRATION, 6, "h:2")
 
 
-@pytest.mark.parametrize(
-    "leave",
-    [
-        lambda peers: peers.leave(5, 1),
-        lambda peers: peers.service.expire(5, lambda key, lease: None),
-        lambda peers: peers.ask(5, 1, good_bye("a")),
-    ],
-    ids=["connection lost", "silent", "unregistered"],
+@each_case(
+    lambda peers: peers.leave(5, 1),
+    lambda peers: peers.service.expire(5, lambda key, lease: None),
+    lambda peers: peers.ask(5, 1, good_bye("a")),
 )
 def test_a_broker_that_leaves_is_not_recognised_any_more(leave: Callable[[Peers], object]):
     peers = Peers()

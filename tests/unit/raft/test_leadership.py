@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import NotLeader, ProposalsFull
 from orbitmq.raft import (
     Append,
@@ -220,7 +221,7 @@ def test_an_answer_from_before_the_snapshot_does_not_end_it():
     assert raft.progress(3).flow is ProgressState.SNAPSHOT
 
 
-@pytest.mark.parametrize(("is_delivered", "next_index"), [(True, 5), (False, 1)])
+@each_case((True, 5), (False, 1))
 def test_a_report_ends_the_waiting_for_a_snapshot(is_delivered, next_index):
     raft = with_snapshot_under_way()
     raft.report_snapshot(3, is_delivered=is_delivered)

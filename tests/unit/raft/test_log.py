@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import LogDiverged
 from orbitmq.raft import Entry, HardState, Position, Saved, Snapshot
 from orbitmq.raft.log import RaftLog
@@ -40,13 +41,8 @@ def test_a_saved_log_begins_behind_its_snapshot():
     assert (found.commit, found.applied) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    "saved",
-    [
-        Saved(HardState(1, 0, 0), None, entries(2, 1)),
-        Saved(HardState(1, 0, 0), None, (*entries(1, 1), *entries(3, 1))),
-    ],
-    ids=["first missing", "gap"],
+@each_case(
+    Saved(HardState(1, 0, 0), None, entries(2, 1)), Saved(HardState(1, 0, 0), None, (*entries(1, 1), *entries(3, 1)))
 )
 def test_a_disk_that_has_lost_entries_is_refused(saved):
     with pytest.raises(LogDiverged):
@@ -64,7 +60,7 @@ def test_entries_that_fit_are_appended():
     assert [entry.index for entry in found.unstable] == [3, 4]
 
 
-@pytest.mark.parametrize("previous", [Position(3, 1), Position(2, 2), Position(9, 1)])
+@each_case(Position(3, 1), Position(2, 2), Position(9, 1))
 def test_entries_behind_another_history_are_refused(previous):
     found = log(1, 1)
     assert found.merge(previous, entries(previous.index + 1, 2)) is None
@@ -100,16 +96,13 @@ def test_the_commit_index_moves_forward_and_not_beyond_the_log():
         found.commit_to(4)
 
 
-@pytest.mark.parametrize(
-    ("index", "term", "hint"),
-    [
-        (5, 5, Position(4, 4)),
-        (9, 9, Position(5, 6)),
-        (4, 3, Position(3, 3)),
-        (5, 1, Position(2, 1)),
-        (2, 0, Position(0, 0)),
-        (0, 0, Position(0, 0)),
-    ],
+@each_case(
+    (5, 5, Position(4, 4)),
+    (9, 9, Position(5, 6)),
+    (4, 3, Position(3, 3)),
+    (5, 1, Position(2, 1)),
+    (2, 0, Position(0, 0)),
+    (0, 0, Position(0, 0)),
 )
 def test_a_hint_is_the_last_entry_of_a_term_that_is_not_higher(index, term, hint):
     assert log(1, 1, 3, 4, 6).conflict_hint(index, term) == hint

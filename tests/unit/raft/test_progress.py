@@ -1,7 +1,6 @@
 """The window of a follower: probing, replicating, a snapshot."""
 
-import pytest
-
+from cases import each_case
 from orbitmq.raft import Entry
 from orbitmq.raft.progress import Progress, ProgressState
 
@@ -82,9 +81,7 @@ def test_a_match_beyond_what_was_sent_moves_next():
     assert progress.next == 8
 
 
-@pytest.mark.parametrize(
-    ("rejected", "hint", "next_index"), [(9, 4, 5), (9, 9, 9), (9, 20, 9), (9, 0, 1), (8, 4, 10), (10, 4, 10)]
-)
+@each_case((9, 4, 5), (9, 9, 9), (9, 20, 9), (9, 0, 1), (8, 4, 10), (10, 4, 10))
 def test_a_rejected_probe_goes_back_to_the_hint_and_old_answers_change_nothing(rejected, hint, next_index):
     progress = Progress(10, 8)
     assert progress.rejected(rejected, hint) is (next_index != 10)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument, LogDiverged, NotLeader
 from orbitmq.raft import (
     Append,
@@ -225,9 +226,7 @@ def test_a_message_of_a_newer_leader_names_it():
     assert (raft.term, raft.leader) == (4, 3)
 
 
-@pytest.mark.parametrize(
-    "message", [Heartbeat(2, 1, 3, 0), Append(2, 1, 3, ORIGIN, (), 0)], ids=["heartbeat", "append"]
-)
+@each_case(Heartbeat(2, 1, 3, 0), Append(2, 1, 3, ORIGIN, (), 0))
 def test_a_leader_of_an_older_term_is_told_of_the_newer_one(message):
     raft = node(saved=saved(term=5))
     raft.step(message)
@@ -410,14 +409,8 @@ def test_proposals_have_bytes():
 # Leading
 
 
-@pytest.mark.parametrize(
-    ("cut", "check_quorum", "ticks", "found"),
-    [
-        ({2, 3}, True, 8, (Role.FOLLOWER, None)),
-        ({3}, True, 40, (Role.LEADER, 1)),
-        ({2, 3}, False, 40, (Role.LEADER, 1)),
-    ],
-    ids=["without a majority", "with one", "without the check"],
+@each_case(
+    ({2, 3}, True, 8, (Role.FOLLOWER, None)), ({3}, True, 40, (Role.LEADER, 1)), ({2, 3}, False, 40, (Role.LEADER, 1))
 )
 def test_a_leader_without_a_majority_steps_down_if_it_checks(cut, check_quorum, ticks, found):
     group = Group(election_ticks=4, check_quorum=check_quorum)
@@ -439,7 +432,7 @@ def test_a_transfer_makes_the_other_one_leader_immediately():
     assert (group[3].role, group[3].term, leader.role, leader.leader) == (Role.LEADER, 2, Role.FOLLOWER, 3)
 
 
-@pytest.mark.parametrize("to", [1, 9])
+@each_case(1, 9)
 def test_the_office_is_handed_to_another_voter(to):
     with pytest.raises(InvalidArgument):
         Group().elect(1).transfer(to)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.raft import Entry, Position, Settings
 from orbitmq.raft.quorum import Votes, majority, reached_by_majority
@@ -9,15 +10,12 @@ from orbitmq.raft.quorum import Votes, majority, reached_by_majority
 VOTERS = frozenset({1, 2, 3})
 
 
-@pytest.mark.parametrize(
-    ("mine", "yours", "is_as_new"),
-    [
-        (Position(1, 2), Position(9, 1), True),
-        (Position(9, 1), Position(1, 2), False),
-        (Position(5, 2), Position(5, 2), True),
-        (Position(4, 2), Position(5, 2), False),
-        (Position(6, 2), Position(5, 2), True),
-    ],
+@each_case(
+    (Position(1, 2), Position(9, 1), True),
+    (Position(9, 1), Position(1, 2), False),
+    (Position(5, 2), Position(5, 2), True),
+    (Position(4, 2), Position(5, 2), False),
+    (Position(6, 2), Position(5, 2), True),
 )
 def test_a_log_is_newer_by_its_last_term_and_then_by_its_length(mine, yours, is_as_new):
     assert mine.is_as_new_as(yours) is is_as_new
@@ -29,18 +27,15 @@ def test_only_a_leaders_mark_has_no_data():
     assert Entry(7, 3, b"x").position == Position(7, 3)
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"voters": frozenset()}, "voters"),
-        ({"voters": frozenset({0, 1})}, "voters"),
-        ({"id": 4}, "id"),
-        ({"heartbeat_ticks": 0}, "heartbeat_ticks"),
-        ({"heartbeat_ticks": 10}, "heartbeat_ticks"),
-        ({"batch_size_max": 0}, "batch_size_max"),
-        ({"inflight_max": 0}, "inflight_max"),
-        ({"uncommitted_size_max": 0}, "uncommitted_size_max"),
-    ],
+@each_case(
+    ({"voters": frozenset()}, "voters"),
+    ({"voters": frozenset({0, 1})}, "voters"),
+    ({"id": 4}, "id"),
+    ({"heartbeat_ticks": 0}, "heartbeat_ticks"),
+    ({"heartbeat_ticks": 10}, "heartbeat_ticks"),
+    ({"batch_size_max": 0}, "batch_size_max"),
+    ({"inflight_max": 0}, "inflight_max"),
+    ({"uncommitted_size_max": 0}, "uncommitted_size_max"),
 )
 def test_settings_that_cannot_work_are_refused_by_name(changes, field):
     with pytest.raises(InvalidArgument) as refusal:
@@ -60,15 +55,12 @@ def test_the_least_of_everything_works():
     )
 
 
-@pytest.mark.parametrize(("voters", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
+@each_case((1, 1), (2, 2), (3, 2), (4, 3), (5, 3))
 def test_a_majority_is_more_than_half(voters, needed):
     assert majority(voters) == needed
 
 
-@pytest.mark.parametrize(
-    ("matches", "reached"),
-    [([7], 7), ([7, 3], 3), ([7, 3, 5], 5), ([9, 9, 1, 1], 1), ([9, 9, 4, 1], 4), ([5, 4, 3, 2, 1], 3)],
-)
+@each_case(([7], 7), ([7, 3], 3), ([7, 3, 5], 5), ([9, 9, 1, 1], 1), ([9, 9, 4, 1], 4), ([5, 4, 3, 2, 1], 3))
 def test_a_majority_has_what_the_middle_has(matches, reached):
     assert reached_by_majority(matches) == reached
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import format_offsets, resolve_marks
@@ -30,7 +31,7 @@ def test_marks_become_offsets():
     }
 
 
-@pytest.mark.parametrize(("given", "named"), [({}, "missing orders/a/0"), ({queue(0): 1, queue(9): 1}, "orders/a/9")])
+@each_case(({}, "missing orders/a/0"), ({queue(0): 1, queue(9): 1}, "orders/a/9"))
 def test_offsets_name_every_queue_and_no_other(given, named):
     with pytest.raises(InvalidArgument, match=named):
         resolve_marks(given, {queue(0): 0}, {queue(0): 5}, "startingOffsets")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from itertools import product
 
 import pytest
 from pyspark import SparkFiles
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.security.client_security import UNSECURED
@@ -45,10 +47,7 @@ def test_a_stream_begins_at_latest_unless_told_otherwise():
     assert read(streaming=True, startingOffsets="Earliest").start == Earliest()
 
 
-@pytest.mark.parametrize(
-    ("typo", "meant"),
-    [("nameServers", "nameServer"), ("startingOffset", "startingOffsets"), ("failondataloss_", "failOnDataLoss")],
-)
+@each_case(("nameServers", "nameServer"), ("startingOffset", "startingOffsets"), ("failondataloss_", "failOnDataLoss"))
 def test_a_typo_is_named_with_the_option_that_was_meant(typo, meant):
     with pytest.raises(ConfigError, match=f"{typo}.*{meant} \\(did you mean"):
         read(**{typo: "x"})
@@ -71,7 +70,7 @@ def test_files_are_read_only_in_directories_that_are_named():
     assert read(localReads="/a/b/, /c/../d").local_stores == ("/a/b/", "/c/../d")
 
 
-@pytest.mark.parametrize("value", ["true", "", "store", "/a,,/b", "/a\0", "~/store"])
+@each_case("true", "", "store", "/a,,/b", "/a\0", "~/store")
 def test_directories_of_stores_are_absolute(value):
     with pytest.raises(ConfigError, match=r"localReads.*absolute paths"):
         read(localReads=value)
@@ -81,30 +80,19 @@ def test_what_spark_adds_is_no_typo():
     assert read(path="x", checkpointLocation="y").topics == ("orders",)
 
 
-@pytest.mark.parametrize(
-    ("text", "bound"),
-    [
-        ("1357002000000", Timestamp(1357002000000)),
-        ("2013-01-01T01:00:00Z", Timestamp(1357002000000)),
-        ("2013-01-01T01:00:00", Timestamp(1357002000000)),
-        ("2013-01-01T02:00:00+01:00", Timestamp(1357002000000)),
-        ('{"orders":{"a":{"0":-2,"1":7}}}', {MessageQueue("orders", "a", 0): -2, MessageQueue("orders", "a", 1): 7}),
-    ],
+@each_case(
+    ("1357002000000", Timestamp(1357002000000)),
+    ("2013-01-01T01:00:00Z", Timestamp(1357002000000)),
+    ("2013-01-01T01:00:00", Timestamp(1357002000000)),
+    ("2013-01-01T02:00:00+01:00", Timestamp(1357002000000)),
+    ('{"orders":{"a":{"0":-2,"1":7}}}', {MessageQueue("orders", "a", 0): -2, MessageQueue("orders", "a", 1): 7}),
 )
 def test_bounds_are_words_times_or_json(text, bound):
     assert read(startingOffsets=text).start == bound
     assert read(endingOffsets=text).end == bound
 
 
-@pytest.mark.parametrize(
-    ("zone", "ms"),
-    [
-        ("UTC", 1357002000000),
-        ("Z", 1357002000000),
-        ("Europe/Berlin", 1356998400000),
-        ("-01:30", 1357007400000),
-    ],
-)
+@each_case(("UTC", 1357002000000), ("Z", 1357002000000), ("Europe/Berlin", 1356998400000), ("-01:30", 1357007400000))
 def test_a_time_without_a_zone_is_of_the_zone_that_is_given(zone, ms):
     options = read(startingTimestamp="2013-01-01T01:00:00", endingOffsets="2013-01-01T01:00:00Z", timeZone=zone)
 
@@ -120,7 +108,7 @@ def test_a_zone_has_its_summer_time():
     assert summer == read(startingTimestamp="2013-07-01T10:00:00Z").start.ms
 
 
-@pytest.mark.parametrize("zone", ["", "Mars/Olympus", "2 h", "+25:00", "../../etc/passwd"])
+@each_case("", "Mars/Olympus", "2 h", "+25:00", "../../etc/passwd")
 def test_a_zone_that_is_none_is_refused(zone):
     with pytest.raises(ConfigError, match=r"timeZone.*UTC, Europe/Berlin, \+02:00"):
         read(startingTimestamp="2013-01-01T01:00:00", timeZone=zone)
@@ -137,44 +125,41 @@ def test_timestamps_have_options_of_their_own():
         read(startingTimestamp="5", startingOffsets="earliest")
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("startingOffsets", "newest"),
-        ("startingOffsets", "latest"),
-        ("endingOffsets", "earliest"),
-        ("startingOffsets", '{"orders":{"a":{"0":"7"}}}'),
-        ("startingOffsets", '{"orders":{"a":{"0":-3}}}'),
-        ("startingOffsets", '{"orders":{"a":{"x":0}}}'),
-        ("startingOffsets", '{"orders":[]}'),
-        ("startingOffsets", '{"orders"'),
-        ("minPartitions", "0"),
-        ("minPartitions", "many"),
-        ("maxOffsetsPerTrigger", "5"),
-        ("failOnDataLoss", "yes"),
-        ("pullBatchSize", "-1"),
-        ("pullOutstanding", "65"),
-        ("subscription", "a ||"),
-        ("subscription", "a > 5"),
-        ("group", "no spaces"),
-        ("groupIdPrefix", "no spaces"),
-        ("commitOffsets", "true"),
-        ("maxBytesPerTrigger", "5"),
-        ("minOffsetsPerTrigger", "5"),
-        ("maxTriggerDelay", "5m"),
-        ("columns", "topic,,body"),
-        ("columns", "topic,topic"),
-        ("expressionType", "XPATH"),
-        ("startingOffsets", "committed:no spaces"),
-        ("startingOffsetsByTimestamp", '{"orders":{"a":{"0":-1}}}'),
-        ("endingOffsetsByTimestamp", "yesterday"),
-        ("nameServer", ""),
-        ("nameServer", "host:port"),
-        ("startingTimestamp", str(2**63)),
-        ("startingTimestamp", "\N{SUPERSCRIPT TWO}"),
-        ("startingOffsets", f'{{"orders":{{"a":{{"0":{2**63}}}}}}}'),
-        ("startingOffsetsByTimestamp", f'{{"orders":{{"a":{{"0":{2**63}}}}}}}'),
-    ],
+@each_case(
+    ("startingOffsets", "newest"),
+    ("startingOffsets", "latest"),
+    ("endingOffsets", "earliest"),
+    ("startingOffsets", '{"orders":{"a":{"0":"7"}}}'),
+    ("startingOffsets", '{"orders":{"a":{"0":-3}}}'),
+    ("startingOffsets", '{"orders":{"a":{"x":0}}}'),
+    ("startingOffsets", '{"orders":[]}'),
+    ("startingOffsets", '{"orders"'),
+    ("minPartitions", "0"),
+    ("minPartitions", "many"),
+    ("maxOffsetsPerTrigger", "5"),
+    ("failOnDataLoss", "yes"),
+    ("pullBatchSize", "-1"),
+    ("pullOutstanding", "65"),
+    ("subscription", "a ||"),
+    ("subscription", "a > 5"),
+    ("group", "no spaces"),
+    ("groupIdPrefix", "no spaces"),
+    ("commitOffsets", "true"),
+    ("maxBytesPerTrigger", "5"),
+    ("minOffsetsPerTrigger", "5"),
+    ("maxTriggerDelay", "5m"),
+    ("columns", "topic,,body"),
+    ("columns", "topic,topic"),
+    ("expressionType", "XPATH"),
+    ("startingOffsets", "committed:no spaces"),
+    ("startingOffsetsByTimestamp", '{"orders":{"a":{"0":-1}}}'),
+    ("endingOffsetsByTimestamp", "yesterday"),
+    ("nameServer", ""),
+    ("nameServer", "host:port"),
+    ("startingTimestamp", str(2**63)),
+    ("startingTimestamp", "\N{SUPERSCRIPT TWO}"),
+    ("startingOffsets", f'{{"orders":{{"a":{{"0":{2**63}}}}}}}'),
+    ("startingOffsetsByTimestamp", f'{{"orders":{{"a":{{"0":{2**63}}}}}}}'),
 )
 def test_a_bad_value_is_an_error_that_names_the_option(option, value):
     with pytest.raises(ConfigError) as caught:
@@ -191,10 +176,7 @@ def test_a_stream_has_no_end_but_a_limit():
         read(streaming=True, endingTimestamp="5")
 
 
-@pytest.mark.parametrize(
-    "topics",
-    [{}, {"topic": "a", "topics": "b"}, {"topic": ""}, {"topics": " , "}, {"topicPattern": "("}, {"topic": "a b"}],
-)
+@each_case({}, {"topic": "a", "topics": "b"}, {"topic": ""}, {"topics": " , "}, {"topicPattern": "("}, {"topic": "a b"})
 def test_topics_are_given_in_exactly_one_way(topics):
     with pytest.raises(ConfigError, match="topic"):
         parse_read_options({"nameServer": "h:1"} | topics, streaming=False)
@@ -286,14 +268,10 @@ WRITE_LIMITS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("parse", "option", "field", "least", "most"),
-    [
-        *((lambda given: parse_read_options(given, streaming=False), *limits) for limits in LIMITS),
-        *((lambda given: parse_read_options(given, streaming=True), *limits) for limits in STREAM_LIMITS),
-        *((parse_write_options, *limits) for limits in WRITE_LIMITS),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
+@each_case(
+    *((lambda given: parse_read_options(given, streaming=False), *limits) for limits in LIMITS),
+    *((lambda given: parse_read_options(given, streaming=True), *limits) for limits in STREAM_LIMITS),
+    *((parse_write_options, *limits) for limits in WRITE_LIMITS),
 )
 def test_a_number_has_its_limits(parse, option, field, least, most):
     for value in (least, most):
@@ -303,9 +281,7 @@ def test_a_number_has_its_limits(parse, option, field, least, most):
             parse(READ | {option: str(value)})
 
 
-@pytest.mark.parametrize(
-    ("option", "field"), [("failOnDataLoss", "fail_on_data_loss"), ("includeBody", "include_body")]
-)
+@each_case(("failOnDataLoss", "fail_on_data_loss"), ("includeBody", "include_body"))
 def test_a_switch_is_true_or_false_in_any_case(option, field):
     assert getattr(read(**{option: "False"}), field) is False
     assert getattr(read(**{option: "TRUE"}), field) is True
@@ -339,16 +315,13 @@ def test_the_options_of_exactly_once_can_be_chosen():
     assert found.marker_broker == "a"
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"delivery": "exactly_once"}, "delivery.*exactly-once"),
-        ({"markerTopic": "m"}, "markerTopic.*exactly-once"),
-        ({"markerBroker": "a"}, "markerBroker.*exactly-once"),
-        ({"commitTimeoutMs": "7"}, "commitTimeoutMs.*exactly-once"),
-        ({"delivery": "exactly-once", "markerTopic": "a b"}, "markerTopic"),
-        ({"delivery": "exactly-once", "commitTimeoutMs": "0"}, "commitTimeoutMs"),
-    ],
+@each_case(
+    ({"delivery": "exactly_once"}, "delivery.*exactly-once"),
+    ({"markerTopic": "m"}, "markerTopic.*exactly-once"),
+    ({"markerBroker": "a"}, "markerBroker.*exactly-once"),
+    ({"commitTimeoutMs": "7"}, "commitTimeoutMs.*exactly-once"),
+    ({"delivery": "exactly-once", "markerTopic": "a b"}, "markerTopic"),
+    ({"delivery": "exactly-once", "commitTimeoutMs": "0"}, "commitTimeoutMs"),
 )
 def test_what_exactly_once_cannot_use_is_refused(given, told):
     with pytest.raises(ConfigError, match=told):
@@ -408,8 +381,12 @@ def test_names_of_kafkas_connector_work_where_they_mean_the_same():
     assert read(**{"kafka.group.id": "billing"}).group == "billing"
 
 
-@pytest.mark.parametrize("parse", [lambda given: parse_read_options(given, streaming=True), parse_write_options])
-@pytest.mark.parametrize("kafka", [name + "xyz" if name.endswith(".") else name for name in KAFKA_OPTIONS])
+@each_case(
+    *product(
+        [name + "xyz" if name.endswith(".") else name for name in KAFKA_OPTIONS],
+        [lambda given: parse_read_options(given, streaming=True), parse_write_options],
+    )
+)
 def test_another_name_of_kafkas_connector_is_refused_with_ours(kafka, parse):
     ours, sense = KAFKA_OPTIONS[kafka.removesuffix("xyz")]
 
@@ -438,9 +415,7 @@ def test_queues_are_assigned_by_json():
         read(assign='{"orders":{"a":[0]}}')
 
 
-@pytest.mark.parametrize(
-    "value", ["", "{}", "[]", '{"orders":[0]}', '{"orders":{"a":["0"]}}', '{"orders":{"a":[-1]}}', '{"a b":{"a":[0]}}']
-)
+@each_case("", "{}", "[]", '{"orders":[0]}', '{"orders":{"a":["0"]}}', '{"orders":{"a":[-1]}}', '{"a b":{"a":[0]}}')
 def test_queues_that_cannot_be_are_an_error(value):
     with pytest.raises(ConfigError) as caught:
         parse_read_options({"nameServer": "h:1", "assign": value}, streaming=False)
@@ -470,23 +445,14 @@ def test_sql92_travels_to_brokers_as_it_is_and_is_checked_here():
             read(subscription=wrong, expressionType="SQL92")
 
 
-@pytest.mark.parametrize(
-    ("text", "ms"),
-    [
-        ("7", 7),
-        ("7ms", 7),
-        ("30s", 30_000),
-        ("15 m", 900_000),
-        ("2MIN", 120_000),
-        ("1h", 3_600_000),
-        ("1d", 86_400_000),
-    ],
+@each_case(
+    ("7", 7), ("7ms", 7), ("30s", 30_000), ("15 m", 900_000), ("2MIN", 120_000), ("1h", 3_600_000), ("1d", 86_400_000)
 )
 def test_a_delay_is_a_time_in_sparks_form(text, ms):
     assert read(streaming=True, maxTriggerDelay=text).trigger_delay_ms == ms
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-1s", "1.5s", "5 weeks", "s"])
+@each_case("", "soon", "-1s", "1.5s", "5 weeks", "s")
 def test_a_delay_that_is_no_time_is_an_error(text):
     with pytest.raises(ConfigError, match="maxTriggerDelay"):
         read(streaming=True, maxTriggerDelay=text)

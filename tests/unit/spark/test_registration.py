@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cases import each_case
 from orbitmq.spark.registration import choose_python, register, running_session
 from pyspark_rocketmq import DefaultSource
 
@@ -79,9 +80,7 @@ def test_what_starts_notebooks_is_not_what_starts_python(environments, command):
     assert environment["PYSPARK_DRIVER_PYTHON"] == str(ours / "python")
 
 
-@pytest.mark.parametrize(
-    ("master", "python"), [("local[2]", sys.executable), ("spark://127.0.0.1:7077", "/nowhere/python3")]
-)
+@each_case(("local[2]", sys.executable), ("spark://127.0.0.1:7077", "/nowhere/python3"))
 def test_a_local_session_gets_our_python_and_a_clusters_executors_keep_theirs(master, python):
     running = session(master, "/nowhere/python3")
 

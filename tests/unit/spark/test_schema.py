@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.spark.schema import COLUMN_NAMES, arrow_schema, chosen_columns, spark_schema
 from orbitmq.spark.sink import arrow_types
@@ -29,16 +30,13 @@ def test_schemas_keep_the_order_asked_for():
     assert chosen_columns(spark_schema(names)) == ("queueOffset", "topic")
 
 
-@pytest.mark.parametrize(
-    ("field", "told"),
-    [
-        (StructField("offset", IntegerType()), "'offset' is not allowed, expected columns out of topic, body"),
-        (StructField("body", StringType()), "'body string' is not allowed, expected body binary"),
-        (
-            StructField("tags", StringType(), nullable=False),
-            "'tags string NOT NULL' is not allowed, expected tags string, without NOT NULL",
-        ),
-    ],
+@each_case(
+    (StructField("offset", IntegerType()), "'offset' is not allowed, expected columns out of topic, body"),
+    (StructField("body", StringType()), "'body string' is not allowed, expected body binary"),
+    (
+        StructField("tags", StringType(), nullable=False),
+        "'tags string NOT NULL' is not allowed, expected tags string, without NOT NULL",
+    ),
 )
 def test_a_column_that_messages_do_not_have_is_named(field, told):
     with pytest.raises(ConfigError, match=told):

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.spark.options import parse_write_options
 from orbitmq.spark.reading.unsupported import UnsupportedStream
@@ -48,7 +49,7 @@ def test_what_a_query_says_itself_counts():
     assert for_reading({"topic": "returns"}, schema)["topic"] == "returns"
 
 
-@pytest.mark.parametrize("place", ["nameServer", "commitLogPath"])
+@each_case("nameServer", "commitLogPath")
 def test_a_query_that_names_its_place_leaves_a_tables_options_behind(place):
     assert for_reading({place: "there"}, with_options(COLUMNS, OPTIONS)) == {place: "there"}
 
@@ -74,7 +75,7 @@ def test_columns_without_options_are_refused_with_the_reason():
         for_reading({}, COLUMNS)
 
 
-@pytest.mark.parametrize("method", ["initialOffset", "latestOffset", "partitions", "read"])
+@each_case("initialOffset", "latestOffset", "partitions", "read")
 def test_every_question_is_answered_with_what_was_wrong(method):
     error = ConfigError("topic", "a b", "a topic's name")
     arguments = {"partitions": ({}, {}), "read": (None,)}.get(method, ())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument, NoNameServer, OrbitError
 from orbitmq.net.loop import run
 from orbitmq.testing import LocalCluster
@@ -35,7 +36,7 @@ def test_every_broker_registers_with_every_name_server():
     assert run(work()) == [["broker-a", "broker-b", "broker-c"]] * 2
 
 
-@pytest.mark.parametrize("processes", [False, True])
+@each_case(False, True)
 def test_brokers_have_http_ports_where_the_settings_ask_for_them(processes):
     async def work():
         async with LocalCluster(brokers=2, settings={"metrics_port": 0}, processes=processes) as cluster:
@@ -98,7 +99,7 @@ def test_settings_reach_every_broker():
     run(work())
 
 
-@pytest.mark.parametrize("settings", [{"autoCreateTopicEnable": False}, {"autoCreateTopicEnable": "false"}])
+@each_case({"autoCreateTopicEnable": False}, {"autoCreateTopicEnable": "false"})
 def test_settings_may_be_spelt_as_in_a_broker_conf(settings):
     async def work():
         async with LocalCluster(settings=settings) as cluster:
@@ -108,16 +109,15 @@ def test_settings_may_be_spelt_as_in_a_broker_conf(settings):
     run(work())
 
 
-@pytest.mark.parametrize(
-    ("key", "meant"),
-    [("flushDiskTyp", "flushDiskType, perhaps"), ("flush_disk_typ", "flush_disk_type, perhaps"), ("x", "a key of")],
+@each_case(
+    ("flushDiskTyp", "flushDiskType, perhaps"), ("flush_disk_typ", "flush_disk_type, perhaps"), ("x", "a key of")
 )
 def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant(key, meant):
     with pytest.raises(InvalidArgument, match=f"settings: '{key}' is not allowed, expected {meant}"):
         LocalCluster(settings={key: "SYNC_FLUSH"})
 
 
-@pytest.mark.parametrize("wrong", [{"brokers": 0}, {"brokers": 27}, {"name_servers": 0}])
+@each_case({"brokers": 0}, {"brokers": 27}, {"name_servers": 0})
 def test_sizes_out_of_range_are_refused(wrong):
     with pytest.raises(InvalidArgument):
         LocalCluster(**wrong)

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import StoreError
 from orbitmq.testing.clock import START_MS, FakeClock
 from orbitmq.testing.fake_disk import SECTOR_SIZE, FakeDisk, PowerCut
@@ -129,7 +130,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each_case(*OPERATIONS)
 def test_an_operation_fails_until_its_failure_is_taken_out(operation):
     disk = FakeDisk()
     disk.failures[operation] = OSError(errno.EIO, "broken")
@@ -140,7 +141,7 @@ def test_an_operation_fails_until_its_failure_is_taken_out(operation):
     OPERATIONS[operation](disk)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each_case(*OPERATIONS)
 def test_the_power_goes_at_the_operation_with_the_number_that_was_asked_for(operation):
     disk = FakeDisk()
     OPERATIONS[operation](disk)

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.admin.backup.manifest import decode_manifest, encode_manifest
 from orbitmq.errors import OrbitError
 from unit.admin.backup.support import manifest, queue_file, table_file
@@ -36,29 +37,23 @@ def test_no_flipped_bit_of_a_manifest_goes_unnoticed(data):
     assert found == whole  # white space, or the case of an escape
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["../tables-1.json", "messages-1.gz/..", "/etc/passwd", "tables-1.json\n", "manifest.json", "messages-1.json"],
-)
+@each_case("../tables-1.json", "messages-1.gz/..", "/etc/passwd", "tables-1.json\n", "manifest.json", "messages-1.json")
 def test_a_file_outside_of_the_directory_is_refused(name):
     with pytest.raises(OrbitError, match="is not the name of a file"):
         decode_manifest(changed(lambda backup: backup["files"][0].update(name=name)))
 
 
-@pytest.mark.parametrize(
-    ("index", "change"),
-    [
-        (1, {"topic": "../orders"}),
-        (1, {"topic": ""}),
-        (1, {"queueId": -1}),
-        (1, {"begin": 11}),
-        (1, {"count": 11}),
-        (0, {"broker": "../a"}),
-        (0, {"broker": "b"}),
-        (0, {"size": -1}),
-        (0, {"size": 1 << 40}),
-        (0, {"kind": "messages"}),
-    ],
+@each_case(
+    (1, {"topic": "../orders"}),
+    (1, {"topic": ""}),
+    (1, {"queueId": -1}),
+    (1, {"begin": 11}),
+    (1, {"count": 11}),
+    (0, {"broker": "../a"}),
+    (0, {"broker": "b"}),
+    (0, {"size": -1}),
+    (0, {"size": 1 << 40}),
+    (0, {"kind": "messages"}),
 )
 def test_values_that_no_backup_has_are_refused(index, change):
     with pytest.raises(OrbitError):
@@ -82,7 +77,7 @@ def test_messages_in_a_backup_that_says_it_has_none_are_refused():
         decode_manifest(changed(lambda backup: backup.update(hasMessages=False)))
 
 
-@pytest.mark.parametrize(("field", "value"), [("count", 1.5), ("topic", None), ("size", "much"), ("topic", "a\0b")])
+@each_case(("count", 1.5), ("topic", None), ("size", "much"), ("topic", "a\0b"))
 def test_a_value_of_another_type_is_refused(field, value):
     with pytest.raises(OrbitError, match="manifest: "):
         decode_manifest(changed(lambda backup: backup["files"][1].update({field: value})))

@@ -1,5 +1,6 @@
 import pytest
 
+from cases import each_case
 from orbitmq.admin.backup.messages import message_key, parse_message, send_header, sent_properties
 from orbitmq.errors import CorruptRecord
 from orbitmq.model.message import Host, SysFlag
@@ -54,16 +55,13 @@ def test_a_message_is_known_by_its_unique_key_or_else_by_its_birth_and_body():
     assert message_key(plain) not in (message_key(record(born_at_ms=8)), message_key(record(0, b"bodx", born_at_ms=9)))
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (encoded(0, topic="others"), "of queue 0 of 'others'"),
-        (encoded(0, queue_id=1), "of queue 1"),
-        (encoded(5), "queue offset 5, expected one from 6"),
-        (bytes(200), "magic"),
-        (PREFIX.pack(100, 0xCBD43194) + bytes(92), "filler"),
-        (encoded(0)[:-4].replace(b"body", b"bady") + encoded(0)[-4:], "checksum"),
-    ],
+@each_case(
+    (encoded(0, topic="others"), "of queue 0 of 'others'"),
+    (encoded(0, queue_id=1), "of queue 1"),
+    (encoded(5), "queue offset 5, expected one from 6"),
+    (bytes(200), "magic"),
+    (PREFIX.pack(100, 0xCBD43194) + bytes(92), "filler"),
+    (encoded(0)[:-4].replace(b"body", b"bady") + encoded(0)[-4:], "checksum"),
 )
 def test_what_is_no_record_of_the_queue_is_refused(content, reason):
     with pytest.raises(CorruptRecord, match=reason):

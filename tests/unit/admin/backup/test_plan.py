@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.admin.backup.plan import (
     Action,
     OffsetStep,
@@ -84,7 +85,7 @@ def test_chosen_topics_bring_the_groups_that_read_them():
     assert plan(RestoreOptions(patterns=("steps",))).queues == ()
 
 
-@pytest.mark.parametrize(("overwrite", "action"), [(False, Action.LEAVE), (True, Action.OVERWRITE)])
+@each_case((False, Action.LEAVE), (True, Action.OVERWRITE))
 def test_other_settings_are_left_and_named_unless_they_are_to_be_overwritten(overwrite, action):
     present = BrokerTables(
         {"orders": TopicConfig(topic="orders", read_queue_count=9, write_queue_count=9)},
@@ -155,14 +156,11 @@ def test_brokers_are_those_of_the_same_names_or_of_the_map():
     assert map_brokers(["a", "b"], ["a", "c"], {"b": "c"}) == {"a": "a", "b": "c"}
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ({}, "--map-broker b=OTHER"),
-        ({"b": "a"}, "one broker for each"),
-        ({"x": "a", "b": "c"}, "a broker of the backup"),
-        ({"b": "x"}, "a master of the cluster"),
-    ],
+@each_case(
+    ({}, "--map-broker b=OTHER"),
+    ({"b": "a"}, "one broker for each"),
+    ({"x": "a", "b": "c"}, "a broker of the backup"),
+    ({"b": "x"}, "a master of the cluster"),
 )
 def test_a_broker_without_a_place_is_named(given, reason):
     with pytest.raises(InvalidArgument, match=reason):

@@ -1,6 +1,7 @@
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.admin.backup.tables import (
     AccessTables,
     BrokerTables,
@@ -48,18 +49,15 @@ def test_users_and_rules_come_back_as_they_were():
     assert decode_access(encode_access(access)) == access
 
 
-@pytest.mark.parametrize(
-    ("part", "value"),
-    [
-        ("topics", {"../x": {"topicName": "../x"}}),
-        ("topics", {"x": {"topicName": "y"}}),
-        ("groups", {"..": {"groupName": ".."}}),
-        ("groups", {"x": {"groupName": "y"}}),
-        ("offsets", [{"topic": "../x", "group": "g", "queues": {}}]),
-        ("offsets", [{"topic": "x", "group": "g", "queues": {"0": "much"}}]),
-        ("offsets", [{"topic": "x", "group": "g", "queues": {"-1": 1}}]),
-        ("offsets", [{"topic": "x", "group": "g", "queues": {"2147483648": 1}}]),
-    ],
+@each_case(
+    ("topics", {"../x": {"topicName": "../x"}}),
+    ("topics", {"x": {"topicName": "y"}}),
+    ("groups", {"..": {"groupName": ".."}}),
+    ("groups", {"x": {"groupName": "y"}}),
+    ("offsets", [{"topic": "../x", "group": "g", "queues": {}}]),
+    ("offsets", [{"topic": "x", "group": "g", "queues": {"0": "much"}}]),
+    ("offsets", [{"topic": "x", "group": "g", "queues": {"-1": 1}}]),
+    ("offsets", [{"topic": "x", "group": "g", "queues": {"2147483648": 1}}]),
 )
 def test_names_and_numbers_that_none_may_have_are_refused(part, value):
     document = orjson.loads(encode_tables(TABLES)) | {part: value}
@@ -67,7 +65,7 @@ def test_names_and_numbers_that_none_may_have_are_refused(part, value):
         decode_tables(orjson.dumps(document))
 
 
-@pytest.mark.parametrize("users", [{}, [1], "u", [{"username": 5}]])
+@each_case({}, [1], "u", [{"username": 5}])
 def test_users_that_are_none_are_refused(users):
     with pytest.raises(HeaderError):
         decode_access(orjson.dumps({"users": users, "rules": []}))
@@ -78,7 +76,7 @@ def test_a_document_without_tables_is_refused():
         decode_tables(b"{}")
 
 
-@pytest.mark.parametrize("key", ["orders", "orders@", "@billing", "or ders@billing", "orders@../billing"])
+@each_case("orders", "orders@", "@billing", "or ders@billing", "orders@../billing")
 def test_offsets_of_what_has_no_legal_name_are_left_out(key):
     assert parse_offset_key(key) is None
 
@@ -87,14 +85,11 @@ def test_an_offset_key_names_topic_and_group():
     assert parse_offset_key("orders@billing") == GroupTopic("orders", "billing")
 
 
-@pytest.mark.parametrize(
-    ("topic", "patterns", "expected"),
-    [
-        ("orders", (), True),
-        ("orders-eu", ("orders*", "steps"), True),
-        ("Orders", ("orders",), False),
-        ("%RETRY%billing", ("orders*",), False),
-    ],
+@each_case(
+    ("orders", (), True),
+    ("orders-eu", ("orders*", "steps"), True),
+    ("Orders", ("orders",), False),
+    ("%RETRY%billing", ("orders*",), False),
 )
 def test_a_topic_is_selected_by_a_pattern(topic, patterns, expected):
     assert is_selected(topic, patterns) is expected

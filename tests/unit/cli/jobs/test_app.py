@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from cases import each_case
 from orbitmq.cli.jobs.app import OTHER_WORDS, app
 
 pytestmark = pytest.mark.real
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.real
 JOBS = sorted(command.name or "" for command in app.registered_commands)
 
 
-@pytest.mark.parametrize("job", JOBS)
+@each_case(*JOBS)
 def test_a_job_explains_itself_without_spark(job):
     code = (
         "import sys; from orbitmq.cli.main import main; code = main(['job', sys.argv[1], '--help']);"

@@ -8,6 +8,7 @@ import pytest
 import typer
 from pyspark.errors import AnalysisException
 
+from cases import each_case
 from orbitmq.cli.jobs import running as module
 from orbitmq.cli.jobs.running import (
     job_session,
@@ -70,7 +71,7 @@ def test_settings_of_spark_are_keys_and_values():
     assert parse_conf(None) == {}
 
 
-@pytest.mark.parametrize("wrong", ["spark.driver.memory", "=4g", "driver.memory=4g", ""])
+@each_case("spark.driver.memory", "=4g", "driver.memory=4g", "")
 def test_what_is_no_setting_of_spark_is_refused(wrong):
     with pytest.raises(typer.BadParameter, match=r"KEY=VALUE, as spark\.driver\.memory=4g"):
         parse_conf([wrong])
@@ -87,48 +88,42 @@ def test_the_value_of_what_is_no_setting_is_not_shown_for_it_may_be_a_secret():
     assert "hidden" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("given", "place"),
-    [
-        ("s3a://lake/orders/", "s3a://lake/orders"),
-        ("S3A://lake/orders", "s3a://lake/orders"),
-        ("hdfs://user@host:9000/a b#c%20d", "hdfs://user@host:9000/a b#c%20d"),
-        ("hdfs:///orders", "hdfs:///orders"),
-        ("abfs://container@account.dfs.core.windows.net", "abfs://container@account.dfs.core.windows.net"),
-        ("file:///data/a%20b#c", Path("/data/a b#c")),
-        ("FILE:/data/../orders", Path("/orders")),
-        ("file://localhost/data", Path("/data")),
-        ("./s3a:lake", Path.cwd() / "s3a:lake"),
-        ("/data/a:b", Path("/data/a:b")),
-    ],
+@each_case(
+    ("s3a://lake/orders/", "s3a://lake/orders"),
+    ("S3A://lake/orders", "s3a://lake/orders"),
+    ("hdfs://user@host:9000/a b#c%20d", "hdfs://user@host:9000/a b#c%20d"),
+    ("hdfs:///orders", "hdfs:///orders"),
+    ("abfs://container@account.dfs.core.windows.net", "abfs://container@account.dfs.core.windows.net"),
+    ("file:///data/a%20b#c", Path("/data/a b#c")),
+    ("FILE:/data/../orders", Path("/orders")),
+    ("file://localhost/data", Path("/data")),
+    ("./s3a:lake", Path.cwd() / "s3a:lake"),
+    ("/data/a:b", Path("/data/a:b")),
 )
 def test_a_directory_is_a_path_or_a_uri(given, place):
     assert parse_directory(given) == place
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ("", "it is empty"),
-        ("s3a:lake", r"'s3a:lake' is no URI, as s3a://\.\.\.; \./s3a:lake is a directory on this disk"),
-        ("file:lake", "is no URI"),
-        ("s3a://", "names no directory"),
-        ("s3a:/", "names no directory"),
-        ("file://host/lake", "file://host/ is another machine"),
-        ("s3a://lake/12:00", "has a : in its path"),
-        ("s3a://lake/*", r"it has \*, which Spark takes for a pattern"),
-        ("/data/{a,b}", "it has { }"),
-        ("/data/[a]?", r"it has \? \[ \]"),
-        ("/data/a\\b", "which Spark takes for a pattern"),
-        ("file:///data/a%2a", r"it has \*"),
-    ],
+@each_case(
+    ("", "it is empty"),
+    ("s3a:lake", r"'s3a:lake' is no URI, as s3a://\.\.\.; \./s3a:lake is a directory on this disk"),
+    ("file:lake", "is no URI"),
+    ("s3a://", "names no directory"),
+    ("s3a:/", "names no directory"),
+    ("file://host/lake", "file://host/ is another machine"),
+    ("s3a://lake/12:00", "has a : in its path"),
+    ("s3a://lake/*", r"it has \*, which Spark takes for a pattern"),
+    ("/data/{a,b}", "it has { }"),
+    ("/data/[a]?", r"it has \? \[ \]"),
+    ("/data/a\\b", "which Spark takes for a pattern"),
+    ("file:///data/a%2a", r"it has \*"),
 )
 def test_what_names_no_single_directory_is_refused(wrong, told):
     with pytest.raises(typer.BadParameter, match=told):
         parse_directory(wrong)
 
 
-@pytest.mark.parametrize("place", ["key:hidden@lake/orders", "key:hid/hidden@lake/orders", "key:hidden@lake/*"])
+@each_case("key:hidden@lake/orders", "key:hid/hidden@lake/orders", "key:hidden@lake/*")
 def test_a_password_in_a_uri_is_refused_and_not_shown(place):
     with pytest.raises(typer.BadParameter, match="a URI with a password") as raised:
         parse_directory(f"s3a://{place}")
@@ -186,12 +181,9 @@ def test_logs_of_pyspark_and_of_ctrl_c_are_off_the_screen_and_others_are_not(cap
     assert [record.exc_info[0] for record in caplog.records] == [OSError]
 
 
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [
-        ("An error occurred while calling o1.x.\n: java.io.IOException: full\n\tat a.b", "java.io.IOException: full"),
-        ("", "Spark has failed"),
-    ],
+@each_case(
+    ("An error occurred while calling o1.x.\n: java.io.IOException: full\n\tat a.b", "java.io.IOException: full"),
+    ("", "Spark has failed"),
 )
 def test_the_sentence_of_an_error_is_the_one_that_says_what_failed(told, expected):
     assert sentence(told) == expected

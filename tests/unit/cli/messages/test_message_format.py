@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from cases import each_case
 from orbitmq.cli.messages.message_format import format_json_line, parse_template
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import StoredMessage
@@ -23,17 +24,14 @@ def stored(body=b"hello", **properties):
     )
 
 
-@pytest.mark.parametrize(
-    ("template", "written"),
-    [
-        (r"%s\n", b"hello\n"),
-        (r"%q\x20%o\x0a", b"3 7\n"),
-        (r"%t/%b/%q/%o", b"orders/broker-a/3/7"),
-        (r"%k|%g|%i", b"k1 k2|new|ID"),
-        (r"100%% \t\\ %T", b"100% \t\\ 2023-11-14T22:13:20.000Z"),
-        ("caf\u00e9", "caf\u00e9".encode()),
-        ("", b""),
-    ],
+@each_case(
+    (r"%s\n", b"hello\n"),
+    (r"%q\x20%o\x0a", b"3 7\n"),
+    (r"%t/%b/%q/%o", b"orders/broker-a/3/7"),
+    (r"%k|%g|%i", b"k1 k2|new|ID"),
+    (r"100%% \t\\ %T", b"100% \t\\ 2023-11-14T22:13:20.000Z"),
+    ("caf\u00e9", "caf\u00e9".encode()),
+    ("", b""),
 )
 def test_tokens(template, written):
     assert parse_template(template)(stored()) == written
@@ -43,7 +41,7 @@ def test_properties_come_as_json():
     assert json.loads(parse_template("%p")(stored(color="red")))["color"] == "red"
 
 
-@pytest.mark.parametrize("template", ["%x", "abc%", r"\q", "abc\\"])
+@each_case("%x", "abc%", r"\q", "abc\\")
 def test_what_is_no_token_is_refused(template):
     with pytest.raises(InvalidArgument, match="format"):
         parse_template(template)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from cases import each_case
 from orbitmq.cli.mqadmin.files import file_name, write_file
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("10.0.0.1@7#9", "10.0.0.1@7#9"),
-        ("../../etc/x", "_.._etc_x"),
-        ("..", "_"),
-        ("", "_"),
-        ("a\nb", "a_b"),
-        ("\\x", "_x"),
-    ],
+@each_case(
+    ("10.0.0.1@7#9", "10.0.0.1@7#9"),
+    ("../../etc/x", "_.._etc_x"),
+    ("..", "_"),
+    ("", "_"),
+    ("a\nb", "a_b"),
+    ("\\x", "_x"),
 )
 def test_a_file_lies_in_its_directory_whatever_its_name_is_made_of(text: str, name: str) -> None:
     assert file_name(text) == name

@@ -6,6 +6,7 @@ from importlib import import_module
 
 import pytest
 
+from cases import each_case
 from orbitmq.cli.mqadmin.parsing import Given, parse
 from orbitmq.cli.mqadmin.result import cell, row
 from orbitmq.cli.mqadmin.table import SUBCOMMANDS
@@ -14,15 +15,12 @@ from orbitmq.errors import InvalidArgument
 STATUS = SUBCOMMANDS["topicStatus"]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["-t", "orders", "-c", "east"],
-        ["--topic", "orders", "--cluster", "east"],
-        ["--topic=orders", "--cluster=east"],
-        ["-torders", "-ceast"],
-        ["-topic", "orders", "-c=east"],
-    ],
+@each_case(
+    ["-t", "orders", "-c", "east"],
+    ["--topic", "orders", "--cluster", "east"],
+    ["--topic=orders", "--cluster=east"],
+    ["-torders", "-ceast"],
+    ["-topic", "orders", "-c=east"],
 )
 def test_an_option_is_read_in_every_form_that_java_reads(words: list[str]) -> None:
     given = parse(STATUS, words)
@@ -35,14 +33,11 @@ def test_every_subcommand_takes_name_servers_and_help() -> None:
     assert "help" in parse(STATUS, ["-h"])  # which needs no topic
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "topicStatus needs -t <topic>"),
-        (["-t"], "--topic: '' is not allowed, expected a value"),
-        (["-t", "x", "-z"], "'-z' is not allowed, expected one of its options: -t <topic> [-c <cluster>]"),
-        (["orders"], "'orders' is not allowed"),
-    ],
+@each_case(
+    ([], "topicStatus needs -t <topic>"),
+    (["-t"], "--topic: '' is not allowed, expected a value"),
+    (["-t", "x", "-z"], "'-z' is not allowed, expected one of its options: -t <topic> [-c <cluster>]"),
+    (["orders"], "'orders' is not allowed"),
 )
 def test_what_is_wrong_with_a_command_line_is_said(words: list[str], said: str) -> None:
     with pytest.raises(InvalidArgument) as refused:

@@ -4,8 +4,7 @@ import io
 import json
 import logging
 
-import pytest
-
+from cases import each_case
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
 
 
@@ -52,7 +51,7 @@ def test_lines_below_the_level_are_dropped():
     assert stream.getvalue() == ""
 
 
-@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+@each_case(Terminal(), io.StringIO())
 def test_plain_lines_have_the_form_of_what_commands_print(stream):
     configure_logging(LogLevel.INFO, stream, is_plain=True)
     logging.getLogger("orbitmq").warning("alert %s: %s", "disk", "it is full", extra={"alert": "disk"})

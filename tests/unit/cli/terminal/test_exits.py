@@ -2,8 +2,7 @@
 
 from errno import EADDRINUSE
 
-import pytest
-
+from cases import each_case
 from orbitmq.cli.terminal.exits import ExitCode, NameServerExit, exit_code_of, explain
 from orbitmq.errors import (
     ConfigError,
@@ -20,23 +19,20 @@ from orbitmq.errors import (
 REFUSED = RemoteRefused(1, "no", "a:1")
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (NoNameServer("nobody"), ExitCode.UNREACHABLE),
-        (ConnectionFailed("refused"), ExitCode.UNREACHABLE),
-        (RequestTimeout("slow"), ExitCode.UNREACHABLE),
-        (SendFailed("all failed", [ConnectionFailed("a"), RequestTimeout("b")]), ExitCode.UNREACHABLE),
-        (SendFailed("one was refused", [ConnectionFailed("a"), REFUSED]), ExitCode.NO),
-        (SendFailed("nothing is known"), ExitCode.NO),
-        (RouteNotFound("no route"), ExitCode.NO),
-        (REFUSED, ExitCode.NO),
-        (StoreError("locked"), ExitCode.NO),
-        (OSError("address in use"), ExitCode.NO),
-        (InvalidArgument("topic", "a b", "no blanks"), ExitCode.USAGE),
-        (ConfigError("listenPort", -1, "0 to 65535"), ExitCode.USAGE),
-        (KeyboardInterrupt(), ExitCode.INTERRUPTED),
-    ],
+@each_case(
+    (NoNameServer("nobody"), ExitCode.UNREACHABLE),
+    (ConnectionFailed("refused"), ExitCode.UNREACHABLE),
+    (RequestTimeout("slow"), ExitCode.UNREACHABLE),
+    (SendFailed("all failed", [ConnectionFailed("a"), RequestTimeout("b")]), ExitCode.UNREACHABLE),
+    (SendFailed("one was refused", [ConnectionFailed("a"), REFUSED]), ExitCode.NO),
+    (SendFailed("nothing is known"), ExitCode.NO),
+    (RouteNotFound("no route"), ExitCode.NO),
+    (REFUSED, ExitCode.NO),
+    (StoreError("locked"), ExitCode.NO),
+    (OSError("address in use"), ExitCode.NO),
+    (InvalidArgument("topic", "a b", "no blanks"), ExitCode.USAGE),
+    (ConfigError("listenPort", -1, "0 to 65535"), ExitCode.USAGE),
+    (KeyboardInterrupt(), ExitCode.INTERRUPTED),
 )
 def test_exit_codes(error, code):
     assert exit_code_of(error) is code

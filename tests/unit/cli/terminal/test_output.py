@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from cases import each_case
 from orbitmq.cli.terminal.output import Format, format_cell, format_plain, format_time, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
 
@@ -91,47 +92,37 @@ def test_markup_in_a_value_is_printed_as_it_is(monkeypatch):
     assert "[bold]x[/bold]" in screen
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "-"), ("", "-"), (0, "0"), (True, "yes"), (False, "no"), (1.5, "1.5"), ("a\x1b[2J", r"a\x1b[2J")],
-)
+@each_case((None, "-"), ("", "-"), (0, "0"), (True, "yes"), (False, "no"), (1.5, "1.5"), ("a\x1b[2J", r"a\x1b[2J"))
 def test_cells(value, text):
     assert format_cell(value) == text
 
 
-@pytest.mark.parametrize(
-    ("time_ms", "text"),
-    [
-        (0, None),
-        (None, None),
-        (-1, None),
-        (1, "1970-01-01T00:00:00.001Z"),
-        (1_700_000_000_123, "2023-11-14T22:13:20.123Z"),
-    ],
+@each_case(
+    (0, None),
+    (None, None),
+    (-1, None),
+    (1, "1970-01-01T00:00:00.001Z"),
+    (1_700_000_000_123, "2023-11-14T22:13:20.123Z"),
 )
 def test_times_are_iso_in_utc_and_unknown_ones_nothing(time_ms, text):
     assert format_time(time_ms) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain text", "plain text"),
-        ("über 漢字", "über 漢字"),
-        ("\x1b[31m\n\t", r"\x1b[31m\x0a\x09"),
-        ("\u202e\U000e0001", r"\u202e\U000e0001"),
-        ("\ud800", r"\ud800"),
-        (b"ok \xff", r"ok \xff"),
-        (memoryview(b"view"), "view"),
-    ],
+@each_case(
+    ("plain text", "plain text"),
+    ("über 漢字", "über 漢字"),
+    ("\x1b[31m\n\t", r"\x1b[31m\x0a\x09"),
+    ("\u202e\U000e0001", r"\u202e\U000e0001"),
+    ("\ud800", r"\ud800"),
+    (b"ok \xff", r"ok \xff"),
+    (memoryview(b"view"), "view"),
 )
 def test_whatever_is_not_visible_is_escaped(text: str | bytes | memoryview, shown: str) -> None:
     assert printable(text) == shown
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("a b", "a b"), ("a  b", r"a \x20b"), (" a ", r"\x20a\x20"), ("   ", r"\x20\x20\x20"), ("a \n b", r"a \x0a b")],
+@each_case(
+    ("a b", "a b"), ("a  b", r"a \x20b"), (" a ", r"\x20a\x20"), ("   ", r"\x20\x20\x20"), ("a \n b", r"a \x0a b")
 )
 def test_two_blanks_stand_between_cells_alone(text: str, shown: str) -> None:
     assert printable(text, is_cell=True) == shown

@@ -3,20 +3,18 @@ from datetime import UTC, datetime
 import pytest
 import typer
 
+from cases import each_case
 from orbitmq.cli.terminal.times import parse_delay, parse_moment, parse_time
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("10s", 990_000),
-        ("5m", 700_000),
-        ("9d", 0),
-        ("1970-01-01T00:10", 600_000),
-        ("1970-01-01T01:10+01:00", 600_000),
-        ("1970-01-01T00:10Z", 600_000),
-        ("1700000000123", 1_700_000_000_123),
-    ],
+@each_case(
+    ("10s", 990_000),
+    ("5m", 700_000),
+    ("9d", 0),
+    ("1970-01-01T00:10", 600_000),
+    ("1970-01-01T01:10+01:00", 600_000),
+    ("1970-01-01T00:10Z", 600_000),
+    ("1700000000123", 1_700_000_000_123),
 )
 def test_times_are_ago_iso_or_milliseconds(text, expected):
     assert parse_time(text, "--at", now_ms=1_000_000) == expected
@@ -27,13 +25,10 @@ NO_DELAYS = ("", "90", "-5m", "1.5s", "9" * 7 + "d", "5 m", "1h30m", "2026-11-21
 NO_MOMENTS = ("", "10m", "tomorrow", "-1", "9" * 15, "1969-12-31T23:59", "0001-01-01")
 
 
-@pytest.mark.parametrize(
-    ("parse", "option", "text"),
-    [
-        *((parse_time, "--at", text) for text in NO_TIMES),
-        *((parse_delay, "--delay", text) for text in NO_DELAYS),
-        *((parse_moment, "--deliver-at", text) for text in NO_MOMENTS),
-    ],
+@each_case(
+    *((parse_time, "--at", text) for text in NO_TIMES),
+    *((parse_delay, "--delay", text) for text in NO_DELAYS),
+    *((parse_moment, "--deliver-at", text) for text in NO_MOMENTS),
 )
 def test_what_is_no_time_delay_or_moment_is_refused_by_its_option(parse, option, text):
     with pytest.raises(typer.BadParameter) as refused:
@@ -48,6 +43,6 @@ def test_delays_have_a_unit():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["1970-01-01T00:10", "1970-01-01T01:10+01:00", "600000"])
+@each_case("1970-01-01T00:10", "1970-01-01T01:10+01:00", "600000")
 def test_a_moment_is_an_iso_time_or_milliseconds(text):
     assert parse_moment(text, "--deliver-at") == datetime(1970, 1, 1, 0, 10, tzinfo=UTC)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.controller.consensus.log_file import RaftLogFile
 from orbitmq.errors import LogDiverged
 from orbitmq.raft import Entry, HardState, Position, Saved, Snapshot
@@ -62,7 +63,7 @@ def test_a_first_start_has_nothing() -> None:
     assert opened(FakeDisk())[1] == Saved()
 
 
-@pytest.mark.parametrize("file_size", [1, 150, 400, 100_000])
+@each_case(1, 150, 400, 100_000)
 def test_each_step_is_there_after_a_restart(file_size: int) -> None:
     disk = FakeDisk()
     file, _ = opened(disk, file_size)
@@ -71,7 +72,7 @@ def test_each_step_is_there_after_a_restart(file_size: int) -> None:
         assert opened(disk.after_kill(), file_size)[1] == after(count)
 
 
-@pytest.mark.parametrize("file_size", [1, 400])
+@each_case(1, 400)
 def test_after_a_power_cut_the_disk_has_what_was_confirmed_and_perhaps_the_step_under_way(file_size: int) -> None:
     for cut_at in range(1, 1_000):
         disk = FakeDisk()

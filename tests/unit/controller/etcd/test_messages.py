@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.controller.etcd.messages import (
     Found,
     KeyValue,
@@ -59,20 +60,17 @@ def test_answers_are_read():
     assert read_cluster({}) == 0
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {},
-        {"header": {"revision": "x"}},
-        {"header": {"revision": "9" * 5_000}},
-        {"header": {"revision": True}},
-        {"header": {"revision": "36893488147419103232"}},
-        {"header": HEADER, "kvs": 5},
-        {"header": HEADER, "kvs": [{"key": "YQ=="}]},
-        {"header": HEADER, "kvs": [PAIR | {"value": "%"}]},
-        {"header": HEADER, "kvs": [PAIR | {"key": 5}]},
-        {"header": [], "kvs": []},
-    ],
+@each_case(
+    {},
+    {"header": {"revision": "x"}},
+    {"header": {"revision": "9" * 5_000}},
+    {"header": {"revision": True}},
+    {"header": {"revision": "36893488147419103232"}},
+    {"header": HEADER, "kvs": 5},
+    {"header": HEADER, "kvs": [{"key": "YQ=="}]},
+    {"header": HEADER, "kvs": [PAIR | {"value": "%"}]},
+    {"header": HEADER, "kvs": [PAIR | {"key": 5}]},
+    {"header": [], "kvs": []},
 )
 def test_answers_that_are_none_are_refused(answer):
     with pytest.raises(EtcdError, match="does not parse"):

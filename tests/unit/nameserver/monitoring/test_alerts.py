@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.nameserver.monitoring import alerts
 from orbitmq.nameserver.monitoring.alerts import AlertRules, LostBroker, NameServerAlertRule, NameServerState
 from promtool import check_rules
@@ -38,9 +39,7 @@ def test_a_quiet_hour_raises_nothing():
     assert [watch.add(each) for each in quiet] == [()] * len(quiet)
 
 
-@pytest.mark.parametrize(
-    ("count", "named"), [(1, "b0"), (3, "b0, b1, b2"), (4, "b0, b1, b2, and 1 more"), (9, "b0, b1, b2, and 6 more")]
-)
+@each_case((1, "b0"), (3, "b0, b1, b2"), (4, "b0, b1, b2, and 1 more"), (9, "b0, b1, b2, and 6 more"))
 def test_lost_brokers_are_one_alert_that_names_three(count, named):
     watch = AlertRules()
     (alert,) = watch.add(sample(0, lost=[lost(f"b{number}") for number in range(count)]))
@@ -53,15 +52,13 @@ def test_the_alert_ends_when_no_broker_is_missed_any_more():
     assert rules_after(sample(0), sample(10, lost=[lost("b")]), sample(20)) == []
 
 
-@pytest.mark.parametrize(
-    ("queries", "failures", "holds"), [(10_000, 100, False), (10_000, 101, True), (99, 2, False), (100, 2, True)]
-)
+@each_case((10_000, 100, False), (10_000, 101, True), (99, 2, False), (100, 2, True))
 def test_one_per_cent_of_failures_is_allowed_and_more_is_not_unless_queries_are_few(queries, failures, holds):
     rules = rules_after(sample(0), sample(60, route_queries=queries, route_failures=failures))
     assert (NameServerAlertRule.ROUTE_QUERIES_FAIL in rules) is holds
 
 
-@pytest.mark.parametrize(("memory", "holds"), [(800, False), (801, True)])
+@each_case((800, False), (801, True))
 def test_eighty_per_cent_of_memory_is_allowed_and_more_is_not(memory, holds):
     assert (NameServerAlertRule.MEMORY_HIGH in rules_after(sample(memory=memory, memory_limit=1000))) is holds
 
@@ -74,12 +71,12 @@ def test_an_unknown_memory_limit_raises_nothing():
     assert rules_after(sample(memory=10**12)) == []
 
 
-@pytest.mark.parametrize(("gc_ms", "holds"), [(3000, False), (3001, True)])
+@each_case((3000, False), (3001, True))
 def test_collections_may_take_a_twentieth_of_the_time(gc_ms, holds):
     assert (NameServerAlertRule.GC_OR_LAG in rules_after(sample(0), sample(60, gc_ms=gc_ms))) is holds
 
 
-@pytest.mark.parametrize(("lag_ms", "holds"), [(100, False), (101, True)])
+@each_case((100, False), (101, True))
 def test_the_loop_may_run_a_tenth_of_a_second_late(lag_ms, holds):
     assert (
         NameServerAlertRule.GC_OR_LAG in rules_after(sample(0, loop_lag_ms=lag_ms), sample(60, loop_lag_ms=lag_ms))
@@ -129,9 +126,7 @@ def test_what_is_not_known_of_a_process_is_nothing():
     assert (plain.memory, plain.memory_limit, plain.gc_ms, plain.loop_lag_ms) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("later_ms", "count"), [(0, 1), (1, 1), (alerts.SAMPLE_MS - 1, 1), (alerts.SAMPLE_MS, 2), (-1, 2)]
-)
+@each_case((0, 1), (1, 1), (alerts.SAMPLE_MS - 1, 1), (alerts.SAMPLE_MS, 2), (-1, 2))
 def test_samples_of_nearly_the_same_moment_are_one(later_ms, count):
     watch = AlertRules()
     for at_ms in (100_000, 100_000 + later_ms):
@@ -139,7 +134,7 @@ def test_samples_of_nearly_the_same_moment_are_one(later_ms, count):
     assert watch.sample_count == count
 
 
-@pytest.mark.parametrize(("seconds", "holds"), [(29, False), (30, True)])
+@each_case((29, False), (30, True))
 def test_shares_are_told_of_half_a_minute_whenever_it_is(seconds, holds):
     first, last = sample(100), sample(100 + seconds, route_queries=1_000, route_failures=500)
     assert (NameServerAlertRule.ROUTE_QUERIES_FAIL in rules_after(first, last)) is holds

@@ -13,6 +13,7 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cases import each_case
 from orbitmq.admin.route_comparison import Difference
 from orbitmq.codes import RequestCode
 from orbitmq.errors import InvalidArgument, RemoteRefused
@@ -225,7 +226,7 @@ def test_history_shows_two_hundred_events_since_ever_unless_asked_otherwise():
     assert [len(orjson.loads(history(query).body)) for query in ({}, {"count": "201"}, {"since": "1"})] == [200, 201, 0]
 
 
-@pytest.mark.parametrize("count", ["\u0663", "-1", "", "1001"])
+@each_case("\u0663", "-1", "", "1001")
 def test_a_count_is_ascii_digits_up_to_a_thousand(count):
     history = pages(UNUSED, UNUSED, RouteHistory(1))["/routes/history"]
     with pytest.raises(InvalidArgument, match="count"):

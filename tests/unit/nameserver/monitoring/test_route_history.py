@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import pytest
 
+from cases import each_case
 from orbitmq.model.route import QueueData
 from orbitmq.nameserver.monitoring import route_history
 from orbitmq.nameserver.monitoring.route_history import (
@@ -189,14 +189,14 @@ def noted(*changes: RouteChange) -> LostBrokers:
     return brokers
 
 
-@pytest.mark.parametrize("cause", Cause)
+@each_case(*Cause)
 def test_who_breaks_off_or_falls_silent_has_vanished_and_who_says_good_bye_has_not(cause):
     found = noted(change(ChangeKind.BROKER_LEFT, cause)).since(0)
     is_planned = cause not in (Cause.CONNECTION_CLOSED, Cause.LEASE_EXPIRED)
     assert found == ([] if is_planned else [LostBroker("c/a:0", f"c/a:0 at h:1 ({cause})", 0)])
 
 
-@pytest.mark.parametrize("kind", [ChangeKind.BROKER_JOINED, ChangeKind.BROKER_UPDATED])
+@each_case(ChangeKind.BROKER_JOINED, ChangeKind.BROKER_UPDATED)
 def test_a_broker_that_is_back_is_missed_no_more(kind):
     left = change(ChangeKind.BROKER_LEFT, Cause.LEASE_EXPIRED)
     back = change(kind, Cause.REGISTRATION)
@@ -216,7 +216,7 @@ def test_a_change_of_topics_says_nothing_of_who_is_there():
     assert len(noted(left, topics).since(0)) == 1
 
 
-@pytest.mark.parametrize(("since_ms", "count"), [(6, 0), (5, 1), (0, 1)])
+@each_case((6, 0), (5, 1), (0, 1))
 def test_what_was_long_ago_is_not_told(since_ms, count):
     assert len(noted(change(ChangeKind.BROKER_LEFT, Cause.LEASE_EXPIRED, at_ms=5)).since(since_ms)) == count
 

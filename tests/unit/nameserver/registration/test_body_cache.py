@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.registration.body_cache import BodyCache, Recognition, split
 from orbitmq.nameserver.routing.values import BrokerKey
@@ -41,7 +40,7 @@ def body_of(*topics: str, version: int = 1, **options: object) -> bytes:
     return registration("a", *(topics or ("T1", "T2")), version=version, **options)[1]
 
 
-@pytest.mark.parametrize("version", [1, 999_999])
+@each_case(1, 999_999)
 def test_a_body_that_differs_at_most_in_its_version_is_recognised_with_that_version(version: int):
     assert Remembered(body_of()).recognise(body_of(version=version)) == DataVersion(0, 0, version)
 
@@ -73,9 +72,7 @@ def test_a_body_that_the_table_does_not_hold_is_recognised_under_its_own_version
     assert cache.recognise(KEY, header, 479, body_of("T1", "T2", "T3"), 7) is None
 
 
-@pytest.mark.parametrize(
-    "body", [body_of("T1", "T3"), body_of("T1"), body_of(filter_servers=("f:1",)), b"", body_of()[:-1]], ids=len
-)
+@each_case(body_of("T1", "T3"), body_of("T1"), body_of(filter_servers=("f:1",)), b"", body_of()[:-1])
 def test_any_other_difference_is_not(body: bytes):
     assert Remembered(body_of()).recognise(body) is None
 
@@ -102,27 +99,19 @@ def test_the_checksum_may_differ_as_it_does_with_the_version():
     assert Remembered(body_of()).recognise(body_of(), header=registration("a", "T1", version=5)[0]) is not None
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"attributes":{"dataVersion":{}}}}}}',
-        b'{"x":{"dataVersion":{"counter":1}},"topicConfigSerializeWrapper":{}}',
-        b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":"x"}}}',
-        b'{"filterServerList":["\\"],"],"topicConfigSerializeWrapper":{"dataVersion":{"counter":1}}}',
-    ],
-    ids=str,
+@each_case(
+    b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"attributes":{"dataVersion":{}}}}}}',
+    b'{"x":{"dataVersion":{"counter":1}},"topicConfigSerializeWrapper":{}}',
+    b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":"x"}}}',
+    b'{"filterServerList":["\\"],"],"topicConfigSerializeWrapper":{"dataVersion":{"counter":1}}}',
 )
 def test_a_version_that_is_not_in_its_place_belongs_to_the_whole(body: bytes):
     assert split(body) == (b"", None, body)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (b'"dataVersion":{"counter":1},"topicConfigTable":{"dataVersion":{"perm":1}}', b"1}"),
-        (b'"dataVersion":{"counter":7},"dataVersion":{"counter":1}', b"7}"),
-    ],
-    ids=str,
+@each_case(
+    (b'"dataVersion":{"counter":1},"topicConfigTable":{"dataVersion":{"perm":1}}', b"1}"),
+    (b'"dataVersion":{"counter":7},"dataVersion":{"counter":1}', b"7}"),
 )
 def test_a_second_version_makes_every_difference_count(first: bytes, second: bytes):
     body = b'{"topicConfigSerializeWrapper":{%b}}' % first
@@ -186,7 +175,7 @@ def test_the_oldest_bodies_make_room_for_newer_ones_and_are_never_more_than_may_
     assert (cache.size, len(cache)) == (0, 0)
 
 
-@pytest.mark.parametrize(("left_over", "is_kept"), [(0, True), (-1, False)])
+@each_case((0, True), (-1, False))
 def test_a_quarter_of_the_bytes_may_be_those_of_hashed_bodies(left_over: int, is_kept: bool):
     topics = [f"T{number}" for number in range(200)]
     seen = Remembered(body_of(*topics))
@@ -206,7 +195,7 @@ def test_a_body_that_just_fits_is_kept_as_it_is():
     assert isinstance(cache.last(KEY).after, bytes)
 
 
-@pytest.mark.parametrize("size_max", [0, 1_000, 100_000])
+@each_case(0, 1_000, 100_000)
 def test_bodies_that_were_dropped_together_leave_nothing_behind(size_max: int):
     cache = BodyCache(size_max)
     assert (cache.size, cache.clear_count) == (0, 0)
@@ -229,7 +218,7 @@ def test_a_hashed_body_that_the_table_does_not_hold_is_recognised_under_its_own_
     assert cache.recognise(KEY, header, 479, body_of(*topics, version=2), 7) is None
 
 
-@pytest.mark.parametrize("was_plain", [False, True])
+@each_case(False, True)
 def test_what_was_recognised_by_its_difference_is_as_plain_as_the_body_before(was_plain: bool):
     cache, header = BodyCache(), registration("a", "T1", "T2")[0]
     for topic_count in (2 if was_plain else 3, None):

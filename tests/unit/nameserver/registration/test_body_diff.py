@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.model.topic import DataVersion, TopicConfig
 from orbitmq.nameserver.registration.body_cache import split
 from orbitmq.nameserver.registration.body_diff import DIFFERENCE_SIZE_MAX, HEAD, TAIL, find_difference, is_plain
@@ -38,22 +38,18 @@ def test_an_ordinary_registration_is_plain():
     assert is_plain(part_of({"a": TopicConfig(topic="a", attributes={"message.type": "FIFO"})}), 1)
 
 
-@pytest.mark.parametrize(
-    ("part", "count"),
-    [
-        (part_of(table("a", "b")), 3),
-        (part_of({"a": TopicConfig(topic="a", attributes={"x": "{"})}), 1),
-        (part_of({"a": TopicConfig(topic="a", attributes={"x": "}"})}), 1),
-        (part_of({"a": TopicConfig(topic="a", attributes={"x": '"attributes":{'})}), 1),
-        (part_of(table("a"))[:-1], 1),
-        (part_of(table("a")).replace(HEAD, b',"other":{'), 1),
-        (HEAD + b'"a":{"perm":6},"a":{"perm":4}' + TAIL, 1),
-        (HEAD + b'"a":{"perm":6,"x":{}}' + TAIL, 1),
-        (part_of(table("attributes", "b")), 2),
-        (HEAD + b'"attributes":{"perm":6},"b":{"perm":4,"x":"{}"}' + TAIL, 2),
-        (HEAD + b'"b":{"perm":4,"x":"{"},"\\"attributes":{"perm":6,"y":"}"}' + TAIL, 2),
-    ],
-    ids=str,
+@each_case(
+    (part_of(table("a", "b")), 3),
+    (part_of({"a": TopicConfig(topic="a", attributes={"x": "{"})}), 1),
+    (part_of({"a": TopicConfig(topic="a", attributes={"x": "}"})}), 1),
+    (part_of({"a": TopicConfig(topic="a", attributes={"x": '"attributes":{'})}), 1),
+    (part_of(table("a"))[:-1], 1),
+    (part_of(table("a")).replace(HEAD, b',"other":{'), 1),
+    (HEAD + b'"a":{"perm":6},"a":{"perm":4}' + TAIL, 1),
+    (HEAD + b'"a":{"perm":6,"x":{}}' + TAIL, 1),
+    (part_of(table("attributes", "b")), 2),
+    (HEAD + b'"attributes":{"perm":6},"b":{"perm":4,"x":"{}"}' + TAIL, 2),
+    (HEAD + b'"b":{"perm":4,"x":"{"},"\\"attributes":{"perm":6,"y":"}"}' + TAIL, 2),
 )
 def test_anything_out_of_the_ordinary_is_not_plain(part: bytes, count: int):
     assert not is_plain(part, count)
@@ -68,7 +64,7 @@ def test_a_changed_an_added_and_an_inserted_topic_are_found():
     assert difference(old, table("a", "b", "c", a=9, c=9)) == {"a", "c"}
 
 
-@pytest.mark.parametrize("changed", [0, 1, 500, 998, 999])
+@each_case(0, 1, 500, 998, 999)
 def test_one_topic_of_a_thousand_is_found_wherever_it_stands(changed: int):
     names = [f"topic-{number}" for number in range(1_000)]
     old = table(*names)
@@ -97,22 +93,18 @@ def test_a_removed_topic_needs_a_parser():
     assert difference(table(), table("a")) is None
 
 
-@pytest.mark.parametrize(
-    "new",
-    [
-        HEAD + b'"a":{"perm":6},"a":{"perm":4}' + TAIL,
-        HEAD + b'"a":{"perm":"6"}' + TAIL,
-        HEAD + b'"a":{"perm":7' + TAIL,
-        HEAD + b'"a":7' + TAIL,
-        HEAD + b'"a":{"perm":7,"x":{}}' + TAIL,
-        HEAD + b'"a":{"perm":7},' + TAIL,
-        HEAD + b'"a":{"perm":6}},"x":{"b":{"perm":6}' + TAIL,
-        b"",
-        HEAD,
-        TAIL,
-        HEAD + TAIL,
-    ],
-    ids=str,
+@each_case(
+    HEAD + b'"a":{"perm":6},"a":{"perm":4}' + TAIL,
+    HEAD + b'"a":{"perm":"6"}' + TAIL,
+    HEAD + b'"a":{"perm":7' + TAIL,
+    HEAD + b'"a":7' + TAIL,
+    HEAD + b'"a":{"perm":7,"x":{}}' + TAIL,
+    HEAD + b'"a":{"perm":7},' + TAIL,
+    HEAD + b'"a":{"perm":6}},"x":{"b":{"perm":6}' + TAIL,
+    b"",
+    HEAD,
+    TAIL,
+    HEAD + TAIL,
 )
 def test_what_is_no_list_of_entries_needs_a_parser(new: bytes):
     old = HEAD + b'"a":{"perm":6}' + TAIL
@@ -147,7 +139,7 @@ def test_a_found_difference_is_the_parsers(old: dict[str, TopicConfig], changes:
     assert parsed(before) | found == parsed(after)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_case(*range(5))
 def test_injured_bodies_are_never_taken_for_another(seed: int):
     source = random.Random(seed)
     before = part_of(table(*(f"topic{number}" for number in range(40))))

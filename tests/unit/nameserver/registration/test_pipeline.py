@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.model.topic import TopicConfig
 from orbitmq.nameserver.registration import pipeline
 from orbitmq.nameserver.registration.queue import JOB_SIZE_MIN, QUEUE_SIZE_MAX, PendingChange
@@ -270,9 +271,7 @@ async def test_each_name_of_a_broker_has_to_be_legal(fields: dict[str, str], wha
     assert (await asker.ask(replace(header, broker_addr="[::1]:10911"), body)).code == 0
 
 
-@pytest.mark.parametrize(
-    ("asked_ms", "lease_ms"), [(None, LEASE_MS), (0, 0), (1, 1), (-5, 0), (2**63 - 1, pipeline.LEASE_MS_MAX)]
-)
+@each_case((None, LEASE_MS), (0, 0), (1, 1), (-5, 0), (2**63 - 1, pipeline.LEASE_MS_MAX))
 def test_a_lease_is_as_long_as_the_broker_asks_within_limits(asked_ms: int | None, lease_ms: int):
     peers = Peers()
     peers.ask(0, 1, *registration("a", "t0", "t1", heartbeat_timeout_millis=asked_ms))

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import TopicConfig
 from orbitmq.nameserver.registration.queue import EVERYTHING, JOB_SIZE_MIN, PendingChange, RegistrationQueue
@@ -92,7 +93,7 @@ def test_a_step_is_one_slice_of_the_oldest():
     assert log == ["a", "a done", "b", "b done"]
 
 
-@pytest.mark.parametrize(("concerns", "waits"), [({"b"}, True), ({"a", "x"}, True), ({"x"}, False), (set(), False)])
+@each_case(({"b"}, True), ({"a", "x"}, True), ({"x"}, False), (set(), False))
 def test_what_concerns_the_same_broker_waits(concerns: set[str], waits: bool):
     queue = RegistrationQueue()
     queue.append(job([], "a"))
@@ -384,7 +385,7 @@ async def test_a_giant_whose_connection_closes_leaves_nothing(asker: Asker):
     assert service.route_history.events()[0]["cause"] == Cause.CONNECTION_CLOSED
 
 
-@pytest.mark.parametrize(("size_max", "is_full"), [(2 * JOB_SIZE_MIN, True), (2 * JOB_SIZE_MIN + 1, False)])
+@each_case((2 * JOB_SIZE_MIN, True), (2 * JOB_SIZE_MIN + 1, False))
 def test_a_queue_is_full_when_as_many_bytes_wait_as_may(size_max: int, is_full: bool):
     queue = RegistrationQueue(size_max=size_max)
     for name in "ab":

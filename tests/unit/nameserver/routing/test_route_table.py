@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from cases import each_case
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import DataVersion
 from orbitmq.nameserver.routing import route_table
@@ -514,7 +515,7 @@ def slices_of(slices: Slices[object]) -> int:
     return sum(1 for _ in slices) + 1
 
 
-@pytest.mark.parametrize(("count", "parts"), [(2, 1), (3, 2), (4, 2), (5, 3)])
+@each_case((2, 1), (3, 2), (4, 2), (5, 3))
 def test_whatever_fits_a_slice_takes_one(count: int, parts: int):
     table = RouteTable(Tables(), slice_topics=2, deletes_missing_topics=True)
     topics = [f"t{number}" for number in range(count)]

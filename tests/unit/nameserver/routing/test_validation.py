@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.nameserver.routing.validation import check_registered_name, illegal_topics
 
@@ -44,12 +45,12 @@ TOPICS = [
 NO_TOPICS = ["", "a\nb", "a\r", "\x00", "\x7f", "\x85", "a\u2028b", "\ud800", "x" * 256]
 
 
-@pytest.mark.parametrize("name", LEGAL)
+@each_case(*LEGAL)
 def test_a_name_that_brokers_use_is_taken(name: str):
     assert check_registered_name("brokerName", name) == name
 
 
-@pytest.mark.parametrize("name", ILLEGAL)
+@each_case(*ILLEGAL)
 def test_a_name_that_means_something_elsewhere_is_refused(name: str):
     with pytest.raises(InvalidArgument, match="brokerName"):
         check_registered_name("brokerName", name)
@@ -61,7 +62,7 @@ def test_many_topics_are_checked_in_one_request():
     assert illegal_topics([*TOPICS, *NO_TOPICS]) == frozenset(NO_TOPICS)
 
 
-@pytest.mark.parametrize("name", NO_TOPICS)
+@each_case(*NO_TOPICS)
 def test_one_illegal_topic_among_legal_ones_is_found(name: str):
     assert illegal_topics(["orders", name, "bills"]) == frozenset([name])
     assert illegal_topics([name]) == frozenset([name])

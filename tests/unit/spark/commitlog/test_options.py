@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.spark.commitlog.options import FileOptions, parse_file_options, reads_files, refuse_files
 
@@ -31,17 +32,14 @@ def test_what_is_read_may_be_narrowed():
     assert parse_file_options({"commitLogPath": "/s", "topicPattern": "a.*"}).topic_pattern == "a.*"
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"commitLogPath": " "}, "commitLogPath"),
-        ({"nameServer": "h:1"}, "nameServer"),
-        ({"startingOffsets": "earliest"}, "startingOffsets"),
-        ({"topic": "a", "topics": "b"}, "exactly one"),
-        ({"startingTimestamp": "soon"}, "startingTimestamp"),
-        ({"minPartitions": "0"}, "from 1 to 100000"),
-        ({"minPartitions": "100001"}, "from 1 to 100000"),
-    ],
+@each_case(
+    ({"commitLogPath": " "}, "commitLogPath"),
+    ({"nameServer": "h:1"}, "nameServer"),
+    ({"startingOffsets": "earliest"}, "startingOffsets"),
+    ({"topic": "a", "topics": "b"}, "exactly one"),
+    ({"startingTimestamp": "soon"}, "startingTimestamp"),
+    ({"minPartitions": "0"}, "from 1 to 100000"),
+    ({"minPartitions": "100001"}, "from 1 to 100000"),
 )
 def test_a_bad_option_is_named(options, told):
     with pytest.raises(ConfigError, match=told):

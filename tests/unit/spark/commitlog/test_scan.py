@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import pytest
 
+from cases import each_case
 from orbitmq.spark.commitlog import scan as scans
 from orbitmq.spark.commitlog.scan import SegmentScan
 from orbitmq.wire.messages.record import BODY_AT, HEADS, format_record
@@ -43,8 +45,7 @@ def assert_splits_agree(scan: SegmentScan, wanted: list[int], split_size: int, d
     assert found == wanted
 
 
-@pytest.mark.parametrize("split_size", [1, 97, 500, 10_000])
-@pytest.mark.parametrize("base", [0, 1 << 30])
+@each_case(*product([0, 1 << 30], [1, 97, 500, 10_000]))
 def test_every_record_is_in_exactly_one_split(base, split_size):
     log = LogBuilder(base)
     for n in range(30 if split_size > 1 else 6):
@@ -59,7 +60,7 @@ def body_at(log: LogBuilder) -> int:
     return log.place + BODY_AT
 
 
-@pytest.mark.parametrize("split_size", [64, 300, 1000])
+@each_case(64, 300, 1000)
 def test_a_body_full_of_records_fools_no_split(split_size):
     log = LogBuilder()
     for _ in range(3):
@@ -70,7 +71,7 @@ def test_a_body_full_of_records_fools_no_split(split_size):
     assert_splits_agree(scan_of(log), log.starts, split_size)
 
 
-@pytest.mark.parametrize("split_size", [64, 300, 1000])
+@each_case(64, 300, 1000)
 def test_a_fake_far_behind_its_record_fools_no_split(split_size):
     log = LogBuilder()
     log.add()
@@ -117,8 +118,7 @@ def test_damage_is_passed_and_told():
     assert told == [(log.starts[4], log.starts[5])]
 
 
-@pytest.mark.parametrize("split_size", [50, 333, 900])
-@pytest.mark.parametrize("seed", range(20))
+@each_case(*product(range(20), [50, 333, 900]))
 def test_splits_agree_about_damaged_segments(seed, split_size):
     chance = random.Random(seed)
     log = LogBuilder(1 << 20)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pytest
-
+from cases import each_case
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.clock import now_ms
 from orbitmq.model.message import Host, StoredMessage
@@ -56,15 +55,12 @@ def told(answers: Answers, message: StoredMessage) -> Decision:
     return run(answers.answer(message))
 
 
-@pytest.mark.parametrize(
-    ("attempt_id", "decision"),
-    [
-        ("q/0/winner/3", Decision.COMMIT),
-        ("q/0/loser/3", Decision.ROLLBACK),
-        ("q/1/winner/3", Decision.UNKNOWN),
-        ("other/0/winner/3", Decision.UNKNOWN),
-        ("nonsense", Decision.UNKNOWN),
-    ],
+@each_case(
+    ("q/0/winner/3", Decision.COMMIT),
+    ("q/0/loser/3", Decision.ROLLBACK),
+    ("q/1/winner/3", Decision.UNKNOWN),
+    ("other/0/winner/3", Decision.UNKNOWN),
+    ("nonsense", Decision.UNKNOWN),
 )
 def test_the_first_marker_of_the_batch_decides(attempt_id, decision):
     assert told(Answers(Topic([MARKER])), half(attempt_id)) is decision

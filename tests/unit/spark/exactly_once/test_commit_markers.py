@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.client.transactions.decision import Decision
 from orbitmq.errors import ConfigError
 from orbitmq.model.route import MessageQueue
@@ -40,7 +41,7 @@ def keys_at(serial: int) -> AttemptKeys:
     return keys
 
 
-@pytest.mark.parametrize("serial", [0, 1, 0xFFFE, 0xFFFF, 0x10000, 0x1FFFF, 0xABCD1234, SERIAL_MAX])
+@each_case(0, 1, 0xFFFE, 0xFFFF, 0x10000, 0x1FFFF, 0xABCD1234, SERIAL_MAX)
 def test_a_serial_travels_in_the_unique_key(serial):
     found, key = keys_at(serial).next(NOW_MS)
 
@@ -68,7 +69,7 @@ def test_an_attempt_has_no_more_serials_than_a_key_holds():
         keys.next(NOW_MS)
 
 
-@pytest.mark.parametrize("key", [None, "", "K1", "G" * 32, "0" * 31, "a" * 32])
+@each_case(None, "", "K1", "G" * 32, "0" * 31, "a" * 32)
 def test_a_stamp_whose_serial_is_in_no_unique_key_is_none(key):
     properties = {PROPERTY: "query/7/attempt"} | ({} if key is None else {"UNIQ_KEY": key})
 
@@ -81,18 +82,15 @@ def test_a_half_message_of_an_earlier_version_has_its_serial_in_the_stamp():
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "query/7/attempt",
-        "query/7/attempt/12/1",
-        "query/x/attempt/12",
-        "query/7/attempt/-1",
-        "/7/attempt/1",
-        "q/²/a/1",
-        "q/1/a/" + "9" * 19,
-    ],
+@each_case(
+    "",
+    "query/7/attempt",
+    "query/7/attempt/12/1",
+    "query/x/attempt/12",
+    "query/7/attempt/-1",
+    "/7/attempt/1",
+    "q/²/a/1",
+    "q/1/a/" + "9" * 19,
 )
 def test_what_this_sink_has_not_written_is_no_stamp(text):
     assert parse_attempt_id({PROPERTY: text}) is None
@@ -175,14 +173,12 @@ def test_serials_become_ranges():
     assert ranges([5, 3, 4, 9, 3]) == ((3, 5), (9, 9))
 
 
-@pytest.mark.parametrize("entry", [marker("a", "b", unverified=((1, 2),)), marker(), abort("a", "b")])
+@each_case(marker("a", "b", unverified=((1, 2),)), marker(), abort("a", "b"))
 def test_records_make_the_round_trip(entry):
     assert parse_entry(format_entry(entry), 0) == entry
 
 
-@pytest.mark.parametrize(
-    "change", [{"version": 2}, {"kind": "other"}, {"attempts": 3}, {"batch": "x"}, {"filled": [[1]]}]
-)
+@each_case({"version": 2}, {"kind": "other"}, {"attempts": 3}, {"batch": "x"}, {"filled": [[1]]})
 def test_a_record_that_cannot_be_understood_is_not_passed_over(change):
     body = orjson.dumps({**orjson.loads(format_entry(marker("a"))), **change})
 
@@ -190,7 +186,7 @@ def test_a_record_that_cannot_be_understood_is_not_passed_over(change):
         parse_entry(body, 42)
 
 
-@pytest.mark.parametrize("body", [b"hello", b"{}", b"[]", b"3"])
+@each_case(b"hello", b"{}", b"[]", b"3")
 def test_a_message_that_is_no_record_is_not_passed_over(body):
     with pytest.raises(ConfigError, match="markerTopic"):
         parse_entry(body, 0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.archive import check_archive, check_queues
 from orbitmq.spark.jobs.tables import QueueCount
@@ -43,14 +42,10 @@ def test_messages_that_are_there_once_each_pass():
     ]
 
 
-@pytest.mark.parametrize(
-    ("queue", "holds"),
-    [
-        (QueueCount(11, 10, 0, 9), [False, False]),
-        (QueueCount(9, 9, 0, 9), [True, False]),
-        (QueueCount(10, 9, 0, 9), [False, False]),
-    ],
-    ids=["one twice", "one missing", "one twice and one missing"],
+@each_case(
+    (QueueCount(11, 10, 0, 9), [False, False]),
+    (QueueCount(9, 9, 0, 9), [True, False]),
+    (QueueCount(10, 9, 0, 9), [False, False]),
 )
 def test_a_message_that_is_there_twice_or_not_at_all_is_told(queue, holds):
     assert [result.holds for result in check_queues([QueueCount(5, 5, 0, 4), queue])] == holds

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.spark.jobs.fix_functions import BEYOND_HELP, REASON, TOPIC, DeadLetterRecord, fix_letter, load_fix
@@ -47,15 +48,11 @@ def fails(body, properties):
     raise ValueError("no\nnumber")
 
 
-@pytest.mark.parametrize(
-    ("fix", "reason"),
-    [
-        (lambda *_: None, BEYOND_HELP),
-        (lambda *_: "text", "the function returned str, not bytes"),
-        (fails, "ValueError: no number"),
-        (lambda *_: bytes(BODY_SIZE_MAX + 1), "InvalidArgument: body"),
-    ],
-    ids=["None", "text", "raises", "too long"],
+@each_case(
+    (lambda *_: None, BEYOND_HELP),
+    (lambda *_: "text", "the function returned str, not bytes"),
+    (fails, "ValueError: no number"),
+    (lambda *_: bytes(BODY_SIZE_MAX + 1), "InvalidArgument: body"),
 )
 def test_a_letter_that_is_not_fixed_goes_to_quarantine_with_the_reason(fix, reason):
     message, told = fixed(fix)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import JobFailed, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.resend_positions import (
@@ -58,11 +59,7 @@ def test_a_note_that_cannot_be_read_ends_the_job(tmp_path, content):
 QUEUE = MessageQueue("t", "a", 0)
 
 
-@pytest.mark.parametrize(
-    ("since", "start"),
-    [({QUEUE: 5}, 5), ({QUEUE: 1}, 2), ({}, 2), ({QUEUE: 11}, 9)],
-    ids=["there", "trimmed", "a new queue", "of a topic that was recreated"],
-)
+@each_case(({QUEUE: 5}, 5), ({QUEUE: 1}, 2), ({}, 2), ({QUEUE: 11}, 9))
 def test_a_topic_is_read_from_an_offset_that_it_has(since, start):
     assert starts_of({QUEUE: QueueStats(2, 9)}, since) == {QUEUE: start}
 
@@ -77,9 +74,7 @@ def test_a_topic_whose_brokers_are_away_is_not_passed_over():
         sent_since(None, SimpleNamespace(readable_stats=stats), ["t", "away"], ResendProgress("0f"), {})
 
 
-@pytest.mark.parametrize(
-    ("rate", "portion"), [(1, 1), (9, 1), (10, 1), (99, 9), (4_990, 499), (1_000_000, PORTION_MAX)]
-)
+@each_case((1, 1), (9, 1), (10, 1), (99, 9), (4_990, 499), (1_000_000, PORTION_MAX))
 def test_a_portion_is_a_tenth_of_a_second_at_most(rate, portion):
     assert SendRate(rate).portion == portion
 
@@ -104,16 +99,13 @@ def test_a_portion_of_messages_that_were_all_sent_before_takes_no_time():
     assert pace.wait_s(1, 0.0) == 0
 
 
-@pytest.mark.parametrize(
-    ("count", "size", "parts"),
-    [
-        (0, 0, 1),
-        (PART_ROWS, PART_BYTES, 1),
-        (PART_ROWS + 1, 0, 2),
-        (2, PART_BYTES + 1, 2),
-        (10_000_000, 10 * 2**30, 640),
-        (50_000_000, 0, 50_000_000 // PART_ROWS),
-    ],
+@each_case(
+    (0, 0, 1),
+    (PART_ROWS, PART_BYTES, 1),
+    (PART_ROWS + 1, 0, 2),
+    (2, PART_BYTES + 1, 2),
+    (10_000_000, 10 * 2**30, 640),
+    (50_000_000, 0, 50_000_000 // PART_ROWS),
 )
 def test_there_are_as_many_parts_as_keep_each_of_them_small(count, size, parts):
     assert part_count(Size(count, size)) == parts

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.offsets import format_offsets, parse_offsets
@@ -27,23 +28,18 @@ def test_positions_survive_the_checkpoint(ends, begins, origins):
     assert parse_offsets(format_offsets(ends)) == ends
 
 
-@pytest.mark.parametrize(
-    "document", [None, [], {}, {"orders": {"a": {"0": 1}}}, {"queues": {}, "more": {}}, {"queues": {"t": 1}}]
-)
+@each_case(None, [], {}, {"orders": {"a": {"0": 1}}}, {"queues": {}, "more": {}}, {"queues": {"t": 1}})
 def test_a_foreign_checkpoint_is_refused(document):
     with pytest.raises(InvalidArgument):
         parse_position(document)
 
 
-@pytest.mark.parametrize(
-    ("now", "is_another"),
-    [
-        (Origin(10, 500), False),
-        (Origin(12, 700), False),  # retention took two
-        (Origin(8, 300), False),  # a slave has kept two more
-        (Origin(0, 501), True),
-        (Origin(10, 501), True),
-    ],
+@each_case(
+    (Origin(10, 500), False),
+    (Origin(12, 700), False),  # retention took two
+    (Origin(8, 300), False),  # a slave has kept two more
+    (Origin(0, 501), True),
+    (Origin(10, 501), True),
 )
 def test_a_topic_that_begins_again_is_told_from_one_that_lost_its_beginning(now, is_another):
     assert Origin(10, 500).is_of_another(now) is is_another

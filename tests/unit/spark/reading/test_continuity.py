@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cases import each_case
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.reading.continuity import Continuity, DataLoss
 from orbitmq.spark.reading.planning import Range
@@ -24,15 +25,12 @@ def test_a_range_without_gaps_is_whole():
     check(range(10, 12), [], range(12, 20))
 
 
-@pytest.mark.parametrize(
-    ("parts", "lost"),
-    [
-        ([range(11, 20)], "10 to 10"),
-        ([range(10, 14), range(16, 20)], "14 to 15"),
-        ([[10, 11, 14, 15, 16, 17, 18, 19]], "12 to 13"),
-        ([range(10, 19)], "19 to 19"),
-        ([], "10 to 19"),
-    ],
+@each_case(
+    ([range(11, 20)], "10 to 10"),
+    ([range(10, 14), range(16, 20)], "14 to 15"),
+    ([[10, 11, 14, 15, 16, 17, 18, 19]], "12 to 13"),
+    ([range(10, 19)], "19 to 19"),
+    ([], "10 to 19"),
 )
 def test_a_gap_anywhere_is_an_error_that_names_it(parts, lost):
     with pytest.raises(DataLoss, match=f"offsets {lost} of queue 3 of topic orders on broker-a are gone"):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.reading.checkpoint import StreamPosition, format_position, parse_position
@@ -190,17 +191,13 @@ def test_a_backlog_is_what_is_behind_a_position():
     assert backlog(begins, ends) == {queue(0): 3}
 
 
-@pytest.mark.parametrize(
-    ("sizes", "size_max", "count"),
-    [
-        ({0: 100.0, 1: 300.0}, 2000, 10),
-        ({0: 100.0, 1: 300.0}, 2199, 10),
-        ({0: 100.0}, 1000, 10),
-        ({}, 10, 30),
-        ({0: 100.0, 1: 100.0}, 10_000_000, 30),
-        ({0: 100.0, 1: 100.0}, 5, 1),
-    ],
-    ids=["both", "rounded", "others", "unknown", "all", "least"],
+@each_case(
+    ({0: 100.0, 1: 300.0}, 2000, 10),
+    ({0: 100.0, 1: 300.0}, 2199, 10),
+    ({0: 100.0}, 1000, 10),
+    ({}, 10, 30),
+    ({0: 100.0, 1: 100.0}, 10_000_000, 30),
+    ({0: 100.0, 1: 100.0}, 5, 1),
 )
 def test_bytes_become_messages_by_their_mean_size(sizes, size_max, count):
     counts = {queue(0): 15, queue(1): 15}

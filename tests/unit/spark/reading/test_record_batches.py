@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import CorruptRecord, InvalidArgument
 from orbitmq.model.message import BODY_SIZE_MAX, Host, SysFlag
 from orbitmq.spark.reading import record_batches as record_columns
@@ -187,14 +188,11 @@ def test_bytes_that_are_cut_short_are_refused(raw, data):
         list(decode_records(raw[:cut], COLUMN_NAMES))
 
 
-@pytest.mark.parametrize(
-    ("rest", "told"),
-    [
-        (b"\0\0", "2 bytes are left"),
-        (record()[:90], "90 bytes are left"),
-        (record()[:-1], "ends 1 bytes after its answer"),
-        (b"\0\0\0\x5a" + bytes(91), "a size of 90 bytes"),
-    ],
+@each_case(
+    (b"\0\0", "2 bytes are left"),
+    (record()[:90], "90 bytes are left"),
+    (record()[:-1], "ends 1 bytes after its answer"),
+    (b"\0\0\0\x5a" + bytes(91), "a size of 90 bytes"),
 )
 def test_bytes_behind_a_whole_record_that_are_none_are_refused_with_the_reason(rest, told):
     with pytest.raises(CorruptRecord, match=told):
@@ -213,7 +211,7 @@ def test_flipped_bytes_are_read_or_refused_and_never_anything_else(raw, data):
             batch.validate(full=True)
 
 
-@pytest.mark.parametrize(("at", "value"), [(0, 5), (0, -1), (0, 1 << 30), (4, 7), (84, 1 << 20), (84, -4)])
+@each_case((0, 5), (0, -1), (0, 1 << 30), (4, 7), (84, 1 << 20), (84, -4))
 def test_a_length_or_magic_that_makes_no_sense_is_refused(at, value):
     raw = bytearray(record() + record())
     pack_into(">i", raw, at, value)
@@ -222,7 +220,7 @@ def test_a_length_or_magic_that_makes_no_sense_is_refused(at, value):
         list(decode_records(bytes(raw), COLUMN_NAMES))
 
 
-@pytest.mark.parametrize("flag", [SysFlag.BORN_HOST_V6, SysFlag.STORE_HOST_V6])
+@each_case(SysFlag.BORN_HOST_V6, SysFlag.STORE_HOST_V6)
 def test_a_record_that_has_no_room_for_its_hosts_is_refused(flag):
     raw = bytearray(format_record(topic="", body=b"", physical_offset=777))
     pack_into(">i", raw, 36, flag)
@@ -231,10 +229,7 @@ def test_a_record_that_has_no_room_for_its_hosts_is_refused(flag):
         list(decode_records(bytes(raw), COLUMN_NAMES))
 
 
-@pytest.mark.parametrize(
-    ("body_size", "topic_size", "properties_size", "told"),
-    [(6, 6, 0, "topic"), (7, 6, 0, "topic"), (12, 6, 0, "body"), (5, 7, 0, "topic"), (5, 6, 1, "properties")],
-)
+@each_case((6, 6, 0, "topic"), (7, 6, 0, "topic"), (12, 6, 0, "body"), (5, 7, 0, "topic"), (5, 6, 1, "properties"))
 def test_a_length_that_leads_out_of_its_record_is_refused_by_what_it_belongs_to(
     body_size, topic_size, properties_size, told
 ):
@@ -321,7 +316,7 @@ def test_a_body_is_not_touched_where_no_column_and_no_tag_needs_it():
     assert rows_of(list(decode_records(with_changed_body(), ["body"], tags=frozenset({"old"}), fails=True))) == []
 
 
-@pytest.mark.parametrize("far", [2**63 - 1, -(2**63), 253_402_300_800_000, -62_135_596_800_001], ids=str)
+@each_case(2**63 - 1, -(2**63), 253_402_300_800_000, -62_135_596_800_001)
 def test_times_that_no_calendar_has_are_null_and_others_stay(far):
     raw = b"".join(record(born_at_ms=ms, stored_at_ms=ms) for ms in (far, 1_700_000_000_123))
     (batch,) = decode_records(raw, TIMES)

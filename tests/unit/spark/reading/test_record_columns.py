@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.model.message import Host
 from orbitmq.spark.reading import record_columns as module
 from orbitmq.spark.reading.record_columns import Properties, format_hosts, format_mixed_hosts, format_offset_ids
@@ -113,7 +114,7 @@ def test_offset_ids_are_formatted_as_one_by_one(entries):
     assert (found.type, found.to_pylist()) == (pa.string(), [offset_message_id(*entry) for entry in entries])
 
 
-@pytest.mark.parametrize(("ip", "length"), [("10.0.0.1", 32), ("::1", 56)])
+@each_case(("10.0.0.1", 32), ("::1", 56))
 def test_an_offset_id_has_its_length(ip, length):
     (found,) = format_offset_ids(*laid_out([Host(ip, 10911)]), np.array([7], ">i8")).to_pylist()
 

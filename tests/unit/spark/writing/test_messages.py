@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
+from cases import each_case
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import DELAY_MS_MAX
 from orbitmq.model.route import MessageQueue
@@ -47,7 +48,7 @@ def test_columns_become_the_parts_of_a_message():
     assert message.properties == {"p": "q", ROW_ID: "query/7/0/0"}
 
 
-@pytest.mark.parametrize("keys", [["a\nb", "c\td"], "a\nb  c\td", " a\nb c\td "])
+@each_case(["a\nb", "c\td"], "a\nb  c\td", " a\nb c\td ")
 def test_a_key_keeps_every_character_but_blanks(keys):
     (message,) = messages({"body": [b"x"], "keys": [keys]})
 
@@ -79,9 +80,7 @@ def test_a_copy_keeps_tags_and_keys_but_not_what_the_system_set():
     assert message.properties == {"own": "1", ROW_ID: "query/7/0/0"}
 
 
-@pytest.mark.parametrize(
-    ("columns", "missing"), [({"body": [None]}, "body"), ({"body": [b"x"], "topic": [None]}, "topic")]
-)
+@each_case(({"body": [None]}, "body"), ({"body": [b"x"], "topic": [None]}, "topic"))
 def test_a_row_with_a_null_is_named(columns, missing):
     options = WriteOptions(name_servers=("h:1",))
 
@@ -89,19 +88,16 @@ def test_a_row_with_a_null_is_named(columns, missing):
         messages({"topic": ["t"]} | columns, options)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "limit"),
-    [
-        ("flag", 2**40, "-2147483648 to 2147483647"),
-        ("flag", 2**31, "-2147483648 to 2147483647"),
-        ("flag", -(2**31) - 1, "-2147483648 to 2147483647"),
-        ("delayLevel", 99, "0 to 18"),
-        ("delayLevel", 19, "0 to 18"),
-        ("delayLevel", -1, "0 to 18"),
-        ("delayLevel", 2**40, "0 to 18"),
-        ("delayMs", -1, f"0 to {DELAY_MS_MAX}"),
-        ("delayMs", DELAY_MS_MAX + 1, f"0 to {DELAY_MS_MAX}"),
-    ],
+@each_case(
+    ("flag", 2**40, "-2147483648 to 2147483647"),
+    ("flag", 2**31, "-2147483648 to 2147483647"),
+    ("flag", -(2**31) - 1, "-2147483648 to 2147483647"),
+    ("delayLevel", 99, "0 to 18"),
+    ("delayLevel", 19, "0 to 18"),
+    ("delayLevel", -1, "0 to 18"),
+    ("delayLevel", 2**40, "0 to 18"),
+    ("delayMs", -1, f"0 to {DELAY_MS_MAX}"),
+    ("delayMs", DELAY_MS_MAX + 1, f"0 to {DELAY_MS_MAX}"),
 )
 def test_numbers_that_no_broker_knows_are_refused_with_their_limit_and_row(name, value, limit):
     with pytest.raises(InvalidArgument, match=f"{name}.*{value}.*{limit}.*row query/7/0/1"):
@@ -137,14 +133,10 @@ def test_a_row_may_name_its_queue_and_its_time():
     assert [message.delay_ms for message in found] == [0, 0, 9]
 
 
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"delayLevel": [1], "delayMs": [1]},
-        {"delayLevel": [1], "deliverAt": [LATER]},
-        {"delayMs": [1], "deliverAt": [LATER]},
-    ],
-    ids=" ".join,
+@each_case(
+    {"delayLevel": [1], "delayMs": [1]},
+    {"delayLevel": [1], "deliverAt": [LATER]},
+    {"delayMs": [1], "deliverAt": [LATER]},
 )
 def test_a_row_has_one_time(named):
     told = rf"^{' and '.join(named)}: .* expected one of delayLevel, delayMs and deliverAt; row query/7/0/0"
@@ -152,25 +144,22 @@ def test_a_row_has_one_time(named):
         messages({"body": [b"x"]} | named)
 
 
-@pytest.mark.parametrize(
-    ("columns", "told"),
-    [
-        ({"topic": ["a b"]}, "^topic: 'a b'"),
-        ({"tags": ["a||b"]}, "^tags: 'a\\|\\|b'"),
-        ({"keys": [["a b"]]}, "^keys: 'a b'"),
-        ({"keys": [["a\x02b"]]}, r"^keys: 'a\\x02b'"),
-        ({"keys": ["k a\x02b"]}, r"^keys: 'a\\x02b'"),
-        ({"shardingKey": ["a\x02b"]}, r"^shardingKey: 'a\\x02b'"),
-        ({"tags": ["a\x02b"]}, r"^tags: 'a\\x02b'"),
-        ({"properties": pa.array([[("p", "a\x02b")]], PROPERTIES)}, r"^properties: .*a\\x02b"),
-    ],
+@each_case(
+    ({"topic": ["a b"]}, "^topic: 'a b'"),
+    ({"tags": ["a||b"]}, "^tags: 'a\\|\\|b'"),
+    ({"keys": [["a b"]]}, "^keys: 'a b'"),
+    ({"keys": [["a\x02b"]]}, r"^keys: 'a\\x02b'"),
+    ({"keys": ["k a\x02b"]}, r"^keys: 'a\\x02b'"),
+    ({"shardingKey": ["a\x02b"]}, r"^shardingKey: 'a\\x02b'"),
+    ({"tags": ["a\x02b"]}, r"^tags: 'a\\x02b'"),
+    ({"properties": pa.array([[("p", "a\x02b")]], PROPERTIES)}, r"^properties: .*a\\x02b"),
 )
 def test_a_value_that_no_message_can_have_is_told_by_its_column_and_row(columns, told):
     with pytest.raises(InvalidArgument, match=rf"{told}.*; row query/7/0/0$"):
         messages({"body": [b"x"]} | columns)
 
 
-@pytest.mark.parametrize("named", [{"delayLevel": [1]}, {"delayMs": [1]}, {"deliverAt": [LATER]}], ids=" ".join)
+@each_case({"delayLevel": [1]}, {"delayMs": [1]}, {"deliverAt": [LATER]})
 def test_a_transaction_has_no_time(named):
     (name,) = named
     once = replace(OPTIONS, exactly_once=True)
@@ -180,7 +169,7 @@ def test_a_transaction_has_no_time(named):
         messages({"body": [b"x"]} | named, once)
 
 
-@pytest.mark.parametrize("queue", [{"brokerName": None, "queueId": 0}, {"brokerName": "a", "queueId": None}])
+@each_case({"brokerName": None, "queueId": 0}, {"brokerName": "a", "queueId": None})
 def test_half_a_queue_is_refused(queue):
     fields = pa.struct([("brokerName", pa.string()), ("queueId", pa.int32())])
 
@@ -188,7 +177,7 @@ def test_half_a_queue_is_refused(queue):
         messages({"body": [b"x"], "queue": pa.array([queue], fields)})
 
 
-@pytest.mark.parametrize(("columns", "kept"), [({}, {"TIMER_DELIVER_MS": "5"}), ({"delayMs": [1]}, {})])
+@each_case(({}, {"TIMER_DELIVER_MS": "5"}), ({"delayMs": [1]}, {}))
 def test_the_time_of_a_copy_is_that_of_its_columns(columns, kept):
     properties = pa.array([[("TIMER_DELIVER_MS", "5")]], PROPERTIES)
     options = replace(OPTIONS, row_ids=False)
@@ -201,17 +190,14 @@ def test_what_was_read_may_be_written():
     check_columns(spark_schema(COLUMN_NAMES), WriteOptions(name_servers=("h:1",)))
 
 
-@pytest.mark.parametrize(
-    ("found", "told"),
-    [
-        (schema(body=BinaryType(), tag=StringType()), "tag.*tags"),
-        (schema(tags=StringType()), "body"),
-        (schema(body=IntegerType()), "binary or string"),
-        (schema(body=BinaryType(), delayLevel=StringType()), "delayLevel"),
-        (schema(body=BinaryType(), queue=IntegerType()), "queue of type struct<brokerName:string,queueId:int>"),
-        (schema(value=BinaryType()), "body in place of Kafka's"),
-        (schema(body=BinaryType(), partition=IntegerType()), "queue in place of Kafka's"),
-    ],
+@each_case(
+    (schema(body=BinaryType(), tag=StringType()), "tag.*tags"),
+    (schema(tags=StringType()), "body"),
+    (schema(body=IntegerType()), "binary or string"),
+    (schema(body=BinaryType(), delayLevel=StringType()), "delayLevel"),
+    (schema(body=BinaryType(), queue=IntegerType()), "queue of type struct<brokerName:string,queueId:int>"),
+    (schema(value=BinaryType()), "body in place of Kafka's"),
+    (schema(body=BinaryType(), partition=IntegerType()), "queue in place of Kafka's"),
 )
 def test_columns_that_make_no_message_are_named(found, told):
     with pytest.raises(ConfigError, match=told):

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.client.send.batch import batch_body
 from orbitmq.client.send.request import COMPRESS_OVER, encode_message
 from orbitmq.errors import InvalidArgument
@@ -124,20 +124,16 @@ def test_a_list_of_keys_that_is_null_leaves_the_keys_of_the_properties():
     assert together(batch) == one_by_one(batch)[0]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"tags": "a||b"},
-        {"keys": ["a b"]},
-        {"keys": [""]},
-        {"keys": [None]},
-        {"properties": [("a\x01b", "c")]},
-        {"properties": [("a", "b\x02c")]},
-        {"properties": [("a", "x" * 32_768)]},
-        {"properties": [("TIMER_DELAY_SEC", "5")]},
-        {"shardingKey": "\x02"},
-    ],
-    ids=lambda row: "-".join(row),
+@each_case(
+    {"tags": "a||b"},
+    {"keys": ["a b"]},
+    {"keys": [""]},
+    {"keys": [None]},
+    {"properties": [("a\x01b", "c")]},
+    {"properties": [("a", "b\x02c")]},
+    {"properties": [("a", "x" * 32_768)]},
+    {"properties": [("TIMER_DELAY_SEC", "5")]},
+    {"shardingKey": "\x02"},
 )
 def test_a_row_that_needs_a_look_of_its_own_is_not_encoded_with_others(row):
     good = {"body": b"x", **{name: [] for name in row if name in ("keys", "properties")}}
@@ -152,30 +148,24 @@ def test_text_that_is_no_utf_8_is_not_encoded_with_others():
     assert together(pa.RecordBatch.from_pydict({"body": [b"x"], "tags": tags})) is None
 
 
-@pytest.mark.parametrize(
-    ("row", "is_plain"),
-    [
-        ({}, True),
-        ({"body": None}, False),
-        ({"body": b"x" * COMPRESS_OVER}, True),
-        ({"body": b"x" * (COMPRESS_OVER + 1)}, False),
-        ({"delayLevel": 0}, True),
-        ({"delayLevel": 3}, False),
-        ({"delayMs": 0}, True),
-        ({"delayMs": -1}, False),
-        ({"deliverAt": 0}, False),
-        ({"queue": {"brokerName": "a", "queueId": 0}}, False),
-        ({"flag": 2**31 - 1}, True),
-        ({"flag": 2**31}, False),
-        ({"flag": -(2**31)}, True),
-        ({"flag": -(2**31) - 1}, False),
-        ({"topic": None}, True),
-        ({"topic": "%RETRY%g"}, False),
-        ({"topic": "no such name"}, False),
-    ],
-    ids=lambda value: (
-        "-".join(f"{name}={str(each)[:12]}" for name, each in value.items()) if type(value) is dict else None
-    ),
+@each_case(
+    ({}, True),
+    ({"body": None}, False),
+    ({"body": b"x" * COMPRESS_OVER}, True),
+    ({"body": b"x" * (COMPRESS_OVER + 1)}, False),
+    ({"delayLevel": 0}, True),
+    ({"delayLevel": 3}, False),
+    ({"delayMs": 0}, True),
+    ({"delayMs": -1}, False),
+    ({"deliverAt": 0}, False),
+    ({"queue": {"brokerName": "a", "queueId": 0}}, False),
+    ({"flag": 2**31 - 1}, True),
+    ({"flag": 2**31}, False),
+    ({"flag": -(2**31)}, True),
+    ({"flag": -(2**31) - 1}, False),
+    ({"topic": None}, True),
+    ({"topic": "%RETRY%g"}, False),
+    ({"topic": "no such name"}, False),
 )
 def test_rows_out_of_the_ordinary_are_found(row, is_plain):
     named = dict.fromkeys(("delayLevel", "flag", "delayMs", "deliverAt", "queue"))
