@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.store.availability import Availability, StoreState
 
 PAGE = Path(__file__).parents[3] / "docs" / "explain" / "durability.md"
@@ -31,7 +31,7 @@ def test_a_store_takes_messages_while_no_condition_holds():
     assert Availability().refusal is None
 
 
-@pytest.mark.parametrize("name", CONDITIONS)
+@each_case(*CONDITIONS)
 def test_each_condition_makes_its_state_and_ends_it(name):
     value, state = CONDITIONS[name]
     held = Availability()._replace(**{name: value})

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import StoreError, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import Draft, FlushMode, Store, StoreConfig
@@ -85,7 +86,7 @@ def test_a_filler_closes_a_file_and_the_next_one_follows() -> None:
     assert store.read("t", 0, 1).message_count == 1
 
 
-@pytest.mark.parametrize("at", [1, 2_049])
+@each_case(1, 2_049)
 def test_a_copy_begins_nowhere_else(at: int) -> None:
     store = open_store()
     with pytest.raises(StoreError, match="no file of 2048 bytes begins"):

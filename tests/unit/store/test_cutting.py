@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import StoreError
 from orbitmq.store import AppendResult, Store
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
@@ -34,8 +36,7 @@ def expected(count: int, queue_id: int) -> list[bytes]:
     return [b"old %d" % number for number in range(queue_id, count, 2)]
 
 
-@pytest.mark.parametrize("count", range(COUNT))
-@pytest.mark.parametrize("is_orderly", [True, False])
+@each_case(*product(range(COUNT), [True, False]))
 def test_a_log_ends_where_it_is_cut_and_goes_on_there(count: int, is_orderly: bool) -> None:
     disk = FakeDisk()
     results = filled(disk)
@@ -55,7 +56,7 @@ def test_a_log_ends_where_it_is_cut_and_goes_on_there(count: int, is_orderly: bo
     assert bodies(again, 1 - count % 2) == expected(count, 1 - count % 2)
 
 
-@pytest.mark.parametrize("cut_after", range(1, OPERATIONS))
+@each_case(*range(1, OPERATIONS))
 def test_a_power_cut_amid_cutting_leaves_nothing_of_the_tail_readable(cut_after: int) -> None:
     disk = FakeDisk()
     results = filled(disk)

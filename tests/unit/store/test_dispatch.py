@@ -1,7 +1,6 @@
 """From the log to what is derived from it."""
 
-import pytest
-
+from cases import each_case
 from orbitmq.model.delay_levels import DELAY_LEVELS, parse_delay_levels
 from orbitmq.store.dispatch import Dispatch, dispatched_of, is_queued, tag_code_of
 from orbitmq.store.values import Dispatched
@@ -32,27 +31,22 @@ def test_a_deleted_topics_messages_are_forgotten():
     assert list(dispatch.take_readable(100)) == [message(10)]
 
 
-@pytest.mark.parametrize(
-    ("sys_flag", "queued"), [(0, True), (0x1, True), (0x4, False), (0x8, True), (0xC, False), (0xD, False)]
-)
+@each_case((0, True), (0x1, True), (0x4, False), (0x8, True), (0xC, False), (0xD, False))
 def test_half_and_rolled_back_messages_have_no_place_in_a_queue(sys_flag, queued):
     assert is_queued(sys_flag) is queued
 
 
-@pytest.mark.parametrize(
-    ("topic", "properties", "code"),
-    [
-        ("orders", b"", 0),
-        ("orders", b"TAGS\x01new\x02", tag_code("new")),
-        ("orders", b"TAGS\x01\xff\x02", tag_code("\ufffd")),
-        ("orders", b"DELAY\x013\x02TAGS\x01new\x02", tag_code("new")),
-        ("SCHEDULE_TOPIC_XXXX", b"DELAY\x011\x02TAGS\x01new\x02", 51_000),
-        ("SCHEDULE_TOPIC_XXXX", b"DELAY\x0118\x02", 50_000 + 7_200_000),
-        ("SCHEDULE_TOPIC_XXXX", b"DELAY\x0199\x02", 50_000 + 7_200_000),
-        ("SCHEDULE_TOPIC_XXXX", b"DELAY\x010\x02TAGS\x01new\x02", tag_code("new")),
-        ("SCHEDULE_TOPIC_XXXX", b"DELAY\x01x\x02", 0),
-        ("SCHEDULE_TOPIC_XXXX", b"", 0),
-    ],
+@each_case(
+    ("orders", b"", 0),
+    ("orders", b"TAGS\x01new\x02", tag_code("new")),
+    ("orders", b"TAGS\x01\xff\x02", tag_code("\ufffd")),
+    ("orders", b"DELAY\x013\x02TAGS\x01new\x02", tag_code("new")),
+    ("SCHEDULE_TOPIC_XXXX", b"DELAY\x011\x02TAGS\x01new\x02", 51_000),
+    ("SCHEDULE_TOPIC_XXXX", b"DELAY\x0118\x02", 50_000 + 7_200_000),
+    ("SCHEDULE_TOPIC_XXXX", b"DELAY\x0199\x02", 50_000 + 7_200_000),
+    ("SCHEDULE_TOPIC_XXXX", b"DELAY\x010\x02TAGS\x01new\x02", tag_code("new")),
+    ("SCHEDULE_TOPIC_XXXX", b"DELAY\x01x\x02", 0),
+    ("SCHEDULE_TOPIC_XXXX", b"", 0),
 )
 def test_the_tag_code_is_the_tags_hash_or_the_time_of_delivery(topic, properties, code):
     assert tag_code_of(topic, properties, 50_000) == code
@@ -64,7 +58,7 @@ def test_the_time_of_delivery_is_counted_by_the_levels_of_this_start():
     assert due == [57_000, 50_000 + 2 * 86_400_000, 50_000 + 2 * 86_400_000]
 
 
-@pytest.mark.parametrize("digits", [9, 5_000])
+@each_case(9, 5_000)
 def test_a_level_of_many_digits_is_the_highest(digits):
     assert tag_code_of("SCHEDULE_TOPIC_XXXX", b"DELAY\x01" + b"9" * digits + b"\x02", 0) == 7_200_000
 

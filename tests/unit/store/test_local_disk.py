@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cases import each_case
 from children import environment
 from orbitmq.errors import DescriptorShortage, NotWritten, StoreError
 from orbitmq.store import bulk_sync, local_disk
@@ -812,10 +813,7 @@ def descriptor(tmp_path):
     os.close(opened)
 
 
-@pytest.mark.parametrize(
-    ("release", "version"),
-    [("6.18.44-fc-v595", (6, 18)), ("5.17.0", (5, 17)), ("5.4", (5, 4)), ("6", (6,)), ("", ()), ("rolling", ())],
-)
+@each_case(("6.18.44-fc-v595", (6, 18)), ("5.17.0", (5, 17)), ("5.4", (5, 4)), ("6", (6,)), ("", ()), ("rolling", ()))
 def test_a_kernels_version_is_its_releases_first_two_numbers(release, version):
     assert kernel_version(release) == version
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import StoreError
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.segment import Segment
@@ -124,7 +125,7 @@ def test_what_was_kept_before_is_not_written_over(disk, tmp_path):
     segment.close()
 
 
-@pytest.mark.parametrize("operation", ["open", "reserve", "sync", "move", "write"])
+@each_case("open", "reserve", "sync", "move", "write")
 def test_a_disk_that_does_not_take_the_copy_ends_the_start(operation):
     disk = FakeDisk()
     segment = segment_of(disk, Path("/store"), b"kept" + b"torn")
@@ -143,7 +144,7 @@ def test_a_segment_that_cannot_be_moved_stays():
     assert disk.exists(segment.path)
 
 
-@pytest.mark.parametrize("place", [0, 100, 511])
+@each_case(0, 100, 511)
 def test_one_byte_behind_the_end_is_moved_aside(place):
     disk = FakeDisk()
     segment = Segment(disk, Path("/log"), 1024, 512, 512)

@@ -7,6 +7,7 @@ from struct import pack_into
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import StoreError
 from orbitmq.model.delay_levels import parse_delay_levels
 from orbitmq.model.message import Host
@@ -600,17 +601,14 @@ def test_an_accepted_end_is_no_leave_for_another(world):
     assert world.offsets() == list(range(8))
 
 
-@pytest.mark.parametrize(
-    ("end", "durable", "accepted", "log_end"),
-    [
-        (100, 100, None, LogEnd.WHOLE),
-        (200, 100, None, LogEnd.WHOLE),
-        (200, 100, 50, LogEnd.WHOLE),
-        (99, 100, None, LogEnd.LOST),
-        (99, 100, 98, LogEnd.LOST),
-        (99, 100, 99, LogEnd.ACCEPTED),
-        (0, 100, 0, LogEnd.ACCEPTED),
-    ],
+@each_case(
+    (100, 100, None, LogEnd.WHOLE),
+    (200, 100, None, LogEnd.WHOLE),
+    (200, 100, 50, LogEnd.WHOLE),
+    (99, 100, None, LogEnd.LOST),
+    (99, 100, 98, LogEnd.LOST),
+    (99, 100, 99, LogEnd.ACCEPTED),
+    (0, 100, 0, LogEnd.ACCEPTED),
 )
 def test_a_log_that_ends_before_what_was_on_the_disk_has_lost_something(end, durable, accepted, log_end):
     assert classify_end(end, durable, accepted) is log_end

@@ -5,11 +5,13 @@ import errno
 import gc
 import os
 from contextlib import nullcontext, suppress
+from itertools import product
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import DescriptorShortage, InvalidArgument, StoreError, StoreUnavailable
 from orbitmq.store import FlushMode, ReadStatus, Store, StoreIssueKind
 from orbitmq.store.local_disk import LocalDisk
@@ -170,7 +172,7 @@ def test_a_failed_sync_fences_the_store_and_no_later_success_is_trusted_upstream
     assert disk.exists(ROOT / "abort")
 
 
-@pytest.mark.parametrize("flush", FlushMode)
+@each_case(*FlushMode)
 def test_a_full_disk_refuses_messages_until_it_has_room(flush):
     disk = FakeDisk(capacity=6000)
     store = store_of(disk, flush=flush)
@@ -454,8 +456,7 @@ def test_a_file_that_cannot_be_read_at_the_start_is_said_and_the_lock_is_given_b
     store_of(LocalDisk(), path=tmp_path).close()
 
 
-@pytest.mark.parametrize("is_enabled", [True, False])
-@pytest.mark.parametrize("fails", [False, True])
+@each_case(*product([True, False], [False, True]))
 def test_the_garbage_collector_rests_while_a_store_is_opened_and_no_longer(is_enabled, fails):
     seen: list[bool] = []
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import ConfigError
 from orbitmq.model.message import Host
 from orbitmq.store import AppendResult, Draft, FlushMode, ReadResult, ReadStatus, StoreConfig
@@ -18,9 +19,7 @@ def test_the_defaults_are_javas():
     assert config.record_crc is False
 
 
-@pytest.mark.parametrize(
-    "bad", [{"segment_size": 10}, {"consume_queue_units": 0}, {"flush_interval_ms": 0}, {"checkpoint_interval_ms": -1}]
-)
+@each_case({"segment_size": 10}, {"consume_queue_units": 0}, {"flush_interval_ms": 0}, {"checkpoint_interval_ms": -1})
 def test_a_configuration_out_of_range_is_refused(bad):
     with pytest.raises(ConfigError, match=next(iter(bad))):
         StoreConfig(path=Path("x"), **bad)
@@ -34,9 +33,7 @@ def test_the_smallest_store_is_one_of_small_files():
     StoreConfig(path=Path("x"), segment_size=1024, consume_queue_units=1, flush_interval_ms=1, checkpoint_interval_ms=1)
 
 
-@pytest.mark.parametrize(
-    "bad", [{"segment_size": 1023}, {"consume_queue_units": 0}, {"flush_interval_ms": 0}, {"checkpoint_interval_ms": 0}]
-)
+@each_case({"segment_size": 1023}, {"consume_queue_units": 0}, {"flush_interval_ms": 0}, {"checkpoint_interval_ms": 0})
 def test_a_little_less_than_the_smallest_store_is_refused(bad):
     with pytest.raises(ConfigError, match=r"at least \d+"):
         StoreConfig(path=Path("x"), **bad)

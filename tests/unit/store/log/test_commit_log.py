@@ -1,10 +1,12 @@
 """The CommitLog: layout in segments, room, reading."""
 
 import errno
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store.log.commit_log import CommitLog
@@ -21,11 +23,7 @@ def log() -> CommitLog:
     return log_of()
 
 
-@pytest.mark.parametrize("born", [HOST, V6])
-@pytest.mark.parametrize("store", [HOST, V6])
-@pytest.mark.parametrize("topic", ["orders", "t" * 200])
-@pytest.mark.parametrize("with_crc", [False, True])
-@pytest.mark.parametrize("properties", [b"", b"a\x01b", b"a\x01b\x02"])
+@each_case(*product([HOST, V6], [HOST, V6], ["orders", "t" * 200], [False, True], [b"", b"a\x01b", b"a\x01b\x02"]))
 def test_what_is_written_is_the_wires_record(born, store, topic, with_crc, properties):
     log = log_of(store_host=store, record_crc=with_crc)
     append(log)
@@ -68,16 +66,13 @@ def test_a_record_larger_than_a_segment_is_refused(log):
     assert log.log.end == 2 * SEGMENT_SIZE
 
 
-@pytest.mark.parametrize(
-    ("changes", "log_changes", "reason"),
-    [
-        ({"properties": b"x" * 32768}, {}, "at most 32767 bytes"),
-        ({"properties": b"x" * 32747}, {"record_crc": True}, "at most 32746 bytes"),
-        ({"properties": b"a\x01b\x00"}, {}, "zeros at the end"),
-        ({"properties": b"a\x01" + bytes(512) + b"\x02"}, {}, "512 in a row"),
-        ({"flag": 2**31}, {}, "numbers that the record can hold"),
-        ({"queue_id": 2**31}, {}, "numbers that the record can hold"),
-    ],
+@each_case(
+    ({"properties": b"x" * 32768}, {}, "at most 32767 bytes"),
+    ({"properties": b"x" * 32747}, {"record_crc": True}, "at most 32746 bytes"),
+    ({"properties": b"a\x01b\x00"}, {}, "zeros at the end"),
+    ({"properties": b"a\x01" + bytes(512) + b"\x02"}, {}, "512 in a row"),
+    ({"flag": 2**31}, {}, "numbers that the record can hold"),
+    ({"queue_id": 2**31}, {}, "numbers that the record can hold"),
 )
 def test_what_no_record_can_hold_is_refused_and_leaves_no_trace(changes, log_changes, reason):
     log = log_of(**log_changes)

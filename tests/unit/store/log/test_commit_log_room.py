@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store.local_disk import LocalDisk
@@ -126,7 +127,7 @@ def test_properties_may_have_32746_bytes_besides_a_checksum():
     assert parse_record(log.read(0, log.end), 0).properties.startswith(b"x" * 32746)
 
 
-@pytest.mark.parametrize("before_end", range(1, 76, 6))
+@each_case(*range(1, 76, 6))
 def test_where_no_record_can_start_there_is_no_store_time(before_end):
     log = log_of()
     append(log)

@@ -3,8 +3,7 @@
 import os
 import resource
 
-import pytest
-
+from cases import each_case
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.open_files import OpenFiles, affordable_files, allowed_descriptors, allowed_maps
 from orbitmq.store.log.segment import Segment
@@ -94,18 +93,15 @@ def test_a_slice_that_a_reader_holds_outlives_the_closing_of_its_file(tmp_path):
     assert 0 not in open_below(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "descriptors", "maps", "affordable"),
-    [
-        (0, 4096, 65_530, 1024),
-        (0, 1_048_576, 65_530, 65_530),
-        (0, 0, 65_530, 65_530),
-        (0, 20, 65_530, 16),
-        (100, 4096, 65_530, 100),
-        (5000, 4096, 65_530, 1024),
-        (5, 4096, 65_530, 16),
-        (0, 4096, 900, 900),
-    ],
+@each_case(
+    (0, 4096, 65_530, 1024),
+    (0, 1_048_576, 65_530, 65_530),
+    (0, 0, 65_530, 65_530),
+    (0, 20, 65_530, 16),
+    (100, 4096, 65_530, 100),
+    (5000, 4096, 65_530, 1024),
+    (5, 4096, 65_530, 16),
+    (0, 4096, 900, 900),
 )
 def test_a_store_takes_a_quarter_of_the_descriptors_and_half_of_the_maps(wanted, descriptors, maps, affordable):
     assert affordable_files(wanted, descriptors, maps) == affordable

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import StoreError
 from orbitmq.store.log.segment import Segment, segment_name
 from orbitmq.store.log.segment_log import SegmentLog
@@ -138,15 +139,14 @@ def test_names_that_only_look_like_a_segments_are_passed_over(disk):
     assert [segment.base for segment in log.segments] == [0]
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "bases"),
-    [(1500, 1500, []), (1500, 1400, []), (0, 1024, [0]), (1024, 2048, [1024]), (1023, 1025, [0, 1024]), (0, 1, [0])],
+@each_case(
+    (1500, 1500, []), (1500, 1400, []), (0, 1024, [0]), (1024, 2048, [1024]), (1023, 1025, [0, 1024]), (0, 1, [0])
 )
 def test_segments_between_two_offsets_are_those_that_hold_a_byte_of_them(start, end, bases):
     assert [segment.base for segment in log_of(FakeDisk(), 3).between(start, end)] == bases
 
 
-@pytest.mark.parametrize("is_one_of_many", [False, True])
+@each_case(False, True)
 def test_segments_are_single_files_unless_their_log_is_one_of_many(is_one_of_many):
     class Seen(FakeDisk):
         def open(self, path, size, *, is_one_of_many=False):
@@ -173,7 +173,7 @@ def test_without_a_note_nothing_is_missing():
     assert LogStartOffset(FakeDisk(), PATH).missing_before(8192) == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"\0\0\0\0\0", b"40\x0096\n", b"-1\n", b"\xb2\n", b"4096 4096\n"])
+@each_case(b"", b"\0\0\0\0\0", b"40\x0096\n", b"-1\n", b"\xb2\n", b"4096 4096\n")
 def test_a_damaged_note_knows_nothing(content):
     assert parse_start_offset(content) is None
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import NotWritten
 from orbitmq.store.local_disk import LocalDisk, LocalFile
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, ConsumeQueue
@@ -33,7 +34,7 @@ def test_an_entry_is_twenty_bytes(disk):
     )
 
 
-@pytest.mark.parametrize("synced", [0, 3, 4, 5, 10])
+@each_case(0, 3, 4, 5, 10)
 def test_entries_come_back_across_files_and_from_memory(synced):
     queue = filled(synced)
     for offset in range(synced, 10):
@@ -92,14 +93,14 @@ def test_a_queue_that_was_deleted_and_made_again_starts_again():
     assert queue.entry(1) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("queue_offset", [-1, 2, 9, 10 + 10 * 4 + 1, 1 << 62])
+@each_case(-1, 2, 9, 10 + 10 * 4 + 1, 1 << 62)
 def test_a_queue_offset_that_was_never_given_is_told_and_changes_nothing(queue_offset):
     queue = filled(10)
     assert queue.replay(queue_offset, 5000, 100, 0) is False
     assert queue.max_offset == 10
 
 
-@pytest.mark.parametrize("queue_offset", [-1, 1 << 48])
+@each_case(-1, 1 << 48)
 def test_a_queue_cannot_begin_anywhere(queue_offset):
     queue = queue_of()
     assert queue.replay(queue_offset, 5000, 100, 0) is False
@@ -209,15 +210,12 @@ def test_a_write_under_way_does_not_bring_a_forgotten_queue_back(tmp_path):
     assert (disk.names(tmp_path), queue.is_synced) == ([], True)
 
 
-@pytest.mark.parametrize(
-    ("places", "rising"),
-    [([], True), ([0], True), ([0, 100, 250], True), ([0, 100, 100, 250], True), ([100, 0], False), ([-1], False)],
-)
+@each_case(([], True), ([0], True), ([0, 100, 250], True), ([0, 100, 100, 250], True), ([100, 0], False), ([-1], False))
 def test_entries_follow_the_logs_order(places, rising):
     assert is_rising([(place, 100, 0) for place in places]) is rising
 
 
-@pytest.mark.parametrize("size", [0, -5])
+@each_case(0, -5)
 def test_an_entry_without_a_record_is_none(size):
     assert is_rising([(0, 100, 0), (100, size, 0)]) is False
 
@@ -228,9 +226,7 @@ def test_an_entry_of_an_older_record_behind_the_end_betrays_a_hole():
     assert not has_hole([(0, 0, 7), (0, 0, 0)], 1000)
 
 
-@pytest.mark.parametrize(
-    ("queue_count", "shares"), [(0, (4_096, 128)), (1, (4_096, 128)), (10, (409, 12)), (10_000, (64, 1))]
-)
+@each_case((0, (4_096, 128)), (1, (4_096, 128)), (10, (409, 12)), (10_000, (64, 1)))
 def test_many_queues_share_what_a_start_may_spend(queue_count, shares):
     assert Shares.of(queue_count) == shares
 

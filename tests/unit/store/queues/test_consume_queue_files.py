@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import DamagedLog, FileCut
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.queues.consume_queue import BLANK_SIZE, UNIT, ConsumeQueue
@@ -21,7 +22,7 @@ def filled(count, disk=None, units=4):
     return queue
 
 
-@pytest.mark.parametrize("target", [4, 8, 12, 3 + 10 * 4])
+@each_case(4, 8, 12, 3 + 10 * 4)
 def test_a_gap_may_end_at_a_files_first_entry_and_reach_ten_files(target):
     queue = filled(3)
     queue.replay(target, 9000, 100, 0)
@@ -107,7 +108,7 @@ def test_the_end_is_found_in_a_last_file_of_any_filling(count, disk):
     assert (queue.max_offset, queue.synced_offset) == (count, count)
 
 
-@pytest.mark.parametrize("first", [1, 3, 4, 5, 8])
+@each_case(1, 3, 4, 5, 8)
 def test_a_queue_that_begins_late_has_a_blank_before_it_wherever_its_files_begin(first):
     queue = queue_of()
     queue.replay(first, 5000, 100, 7)

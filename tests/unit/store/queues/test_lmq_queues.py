@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument, StoreError
 from orbitmq.store import Draft, FlushMode, Store, StoreConfig
 from orbitmq.store.inspection.check import Sizes, StoreCheck
@@ -34,7 +35,7 @@ def bodies(store, name, start=0):
     return [bytes(record.body) for record in iter_records(found)]
 
 
-@pytest.mark.parametrize("flush", FlushMode)
+@each_case(*FlushMode)
 def test_a_message_is_in_its_own_queue_and_in_those_that_it_names(flush):
     store, heard = light_store(flush=flush), []
     store.on_arrived.append(lambda *message: heard.append(message[:3]))
@@ -52,7 +53,7 @@ def test_a_message_is_in_its_own_queue_and_in_those_that_it_names(flush):
     )
 
 
-@pytest.mark.parametrize("topic", ["%RETRY%g", "SCHEDULE_TOPIC_XXXX"])
+@each_case("%RETRY%g", "SCHEDULE_TOPIC_XXXX")
 def test_a_message_that_waits_gets_no_number(topic):
     store = light_store()
     store.append(naming(A, topic=topic))
@@ -69,9 +70,7 @@ def test_without_lmqs_names_are_kept_and_nothing_more():
     assert store.topics() == ["orders"]
 
 
-@pytest.mark.parametrize(
-    "names", [("orders",), (A, ""), (A, A), ("%LMQ%a/b",), tuple(f"%LMQ%{number}" for number in range(1200))]
-)
+@each_case(("orders",), (A, ""), (A, A), ("%LMQ%a/b",), tuple(f"%LMQ%{number}" for number in range(1200)))
 def test_names_that_no_lmq_has_are_refused(names):
     with pytest.raises(InvalidArgument, match="INNER_MULTI_DISPATCH"):
         light_store().lmq.check(naming(*names).properties)
@@ -119,7 +118,7 @@ def test_what_was_checked_before_it_waited_is_stored_whatever_it_names():
     assert store.message_at("orders", 0, 0).properties == many.properties
 
 
-@pytest.mark.parametrize("flush", FlushMode)
+@each_case(*FlushMode)
 def test_a_topic_of_either_kind_may_be_deleted_while_messages_wait_for_their_sync(flush):
     store = light_store(flush=flush)
     store.append(naming(A, B, body=b"1"))
@@ -187,7 +186,7 @@ class World:
             self.sent[name] = found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_case(*range(40))
 def test_lmqs_are_whole_after_every_end_of_the_process(seed):
     world = World(seed)
     for _ in range(6):
@@ -208,7 +207,7 @@ def test_lmqs_are_whole_after_every_end_of_the_process(seed):
         assert world.sent == stored  # a kill takes nothing that was appended
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_case(*range(10))
 def test_a_lost_lmq_is_rebuilt(seed):
     world = World(seed)
     for _ in range(60):

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
+from cases import each_case
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.values import Dispatched
@@ -26,19 +25,16 @@ def test_what_is_written_is_read_again():
     assert QueueEnds.parse(noted.format()) == noted
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\xff\xfe",
-        b"x\n",
-        b"5\n1 2 3\n",
-        b"5\n1 2 x orders\n",
-        b"\0" * 40,
-        b"5\n0 2 0 \n",
-        b"5\n0 2 0 ../x\n",
-        b"5\n0 2 -1 orders\n",
-    ],
+@each_case(
+    b"",
+    b"\xff\xfe",
+    b"x\n",
+    b"5\n1 2 3\n",
+    b"5\n1 2 x orders\n",
+    b"\0" * 40,
+    b"5\n0 2 0 \n",
+    b"5\n0 2 0 ../x\n",
+    b"5\n0 2 -1 orders\n",
 )
 def test_a_damaged_file_knows_nothing(content):
     assert QueueEnds.parse(content) == (0, {})

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
+from cases import each_case
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.rebuild import OffsetStep, Rebuild, RebuildMark, classify_step
 from orbitmq.store.sync.entry_sync import sync_entries
@@ -15,19 +14,16 @@ PATH = Path("/store/rebuild")
 KEYS = {("orders", 0): 0, ("orders", 12): 5_000, ("%RETRY%g", 3): 1, ("with blank", 1): 0}
 
 
-@pytest.mark.parametrize(
-    ("queue_offset", "expected", "held", "step"),
-    [
-        (7, 7, None, OffsetStep.NEXT),
-        (7, None, None, OffsetStep.NEXT),
-        (0, 7, None, OffsetStep.HOLD),
-        (1, 7, 0, OffsetStep.LEAP),
-        (9, 7, None, OffsetStep.HOLD),
-        (3, 7, None, OffsetStep.HOLD),
-        (9, 7, 8, OffsetStep.LEAP),
-        (4, 7, 3, OffsetStep.LEAP),
-        (9, 7, 100, OffsetStep.HOLD),
-    ],
+@each_case(
+    (7, 7, None, OffsetStep.NEXT),
+    (7, None, None, OffsetStep.NEXT),
+    (0, 7, None, OffsetStep.HOLD),
+    (1, 7, 0, OffsetStep.LEAP),
+    (9, 7, None, OffsetStep.HOLD),
+    (3, 7, None, OffsetStep.HOLD),
+    (9, 7, 8, OffsetStep.LEAP),
+    (4, 7, 3, OffsetStep.LEAP),
+    (9, 7, 100, OffsetStep.HOLD),
 )
 def test_two_numbers_in_a_row_say_where_a_queue_goes_on(queue_offset, expected, held, step):
     assert classify_step(queue_offset, expected, held) is step
@@ -58,7 +54,7 @@ def test_a_queue_without_a_message_in_the_log_goes_on_where_it_was(disk):
     assert all(file.durable is not None for file in disk.files.values())
 
 
-@pytest.mark.parametrize("first", [0, 4, 5])
+@each_case(0, 4, 5)
 def test_a_queues_messages_say_where_it_ends_not_what_was_thought_of_it(first):
     """Also where no file holds them yet."""
     queues = ConsumeQueues(FakeDisk(), Path("/q"), 4)
@@ -68,24 +64,21 @@ def test_a_queues_messages_say_where_it_ends_not_what_was_thought_of_it(first):
     assert queues.get(*KEY).next_offset == first + 1
 
 
-@pytest.mark.parametrize(
-    ("queue_offsets", "entries", "unplaced"),
-    [
-        ([0, 1, 2], {0: 0, 1: 1, 2: 2}, []),
-        ([5, 6, 7], {5: 0, 6: 1, 7: 2}, []),  # the log's beginning was cleaned away
-        ([0, 1, 99, 3, 4], {0: 0, 1: 1, 2: 3, 3: 3, 4: 4}, [99]),  # a number rotted
-        ([0, 1, 2, 1, 4, 5], {0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 5: 5}, [1]),
-        ([0, 1, 4, 5], {0: 0, 1: 1, 2: 2, 3: 2, 4: 2, 5: 3}, []),  # two messages are missing
-        ([0, 1, 2, 0, 1], {0: 3, 1: 4}, []),  # the topic was made again
-        ([3, 4, 5, 0], {3: 0, 4: 1, 5: 2}, [0]),
-        ([0, 1, 2, 0, 4, 5], {0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 5: 5}, [0]),  # one that rotted to 0 ends no queue
-        ([1000, 1001, 0, 1], {0: 2, 1: 3}, []),
-        ([0, 1, 1000, 1001], {1000: 2, 1001: 3}, []),  # too far to fill
-        ([0, 1, 2, 3, 1, 2], {0: 0, 1: 4, 2: 5}, []),  # numbers were given a second time
-        ([0, 1, 3], {0: 0, 1: 1, 2: 2, 3: 2}, []),  # held to the end
-        ([0, 1, 1000], {0: 0, 1: 1}, [1000]),
-        ([0, 1, 99, 77, 4, 5], {0: 0, 1: 1, 2: 4, 3: 4, 4: 4, 5: 5}, [99, 77]),
-    ],
+@each_case(
+    ([0, 1, 2], {0: 0, 1: 1, 2: 2}, []),
+    ([5, 6, 7], {5: 0, 6: 1, 7: 2}, []),  # the log's beginning was cleaned away
+    ([0, 1, 99, 3, 4], {0: 0, 1: 1, 2: 3, 3: 3, 4: 4}, [99]),  # a number rotted
+    ([0, 1, 2, 1, 4, 5], {0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 5: 5}, [1]),
+    ([0, 1, 4, 5], {0: 0, 1: 1, 2: 2, 3: 2, 4: 2, 5: 3}, []),  # two messages are missing
+    ([0, 1, 2, 0, 1], {0: 3, 1: 4}, []),  # the topic was made again
+    ([3, 4, 5, 0], {3: 0, 4: 1, 5: 2}, [0]),
+    ([0, 1, 2, 0, 4, 5], {0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 5: 5}, [0]),  # one that rotted to 0 ends no queue
+    ([1000, 1001, 0, 1], {0: 2, 1: 3}, []),
+    ([0, 1, 1000, 1001], {1000: 2, 1001: 3}, []),  # too far to fill
+    ([0, 1, 2, 3, 1, 2], {0: 0, 1: 4, 2: 5}, []),  # numbers were given a second time
+    ([0, 1, 3], {0: 0, 1: 1, 2: 2, 3: 2}, []),  # held to the end
+    ([0, 1, 1000], {0: 0, 1: 1}, [1000]),
+    ([0, 1, 99, 77, 4, 5], {0: 0, 1: 1, 2: 4, 3: 4, 4: 4, 5: 5}, [99, 77]),
 )
 def test_a_queue_is_what_its_messages_say_with_single_numbers_out_of_step_left_out(queue_offsets, entries, unplaced):
     assert rebuilt(*queue_offsets) == (entries, unplaced)

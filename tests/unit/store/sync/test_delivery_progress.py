@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint, parse_checkpoint
 from orbitmq.store.sync.delivery_progress import (
@@ -53,7 +54,7 @@ def test_a_level_beyond_the_highest_that_settings_can_have_is_not_noted(disk: Fa
     assert len(disk.files[PATH].buffer) == 64_000
 
 
-@pytest.mark.parametrize("at", range(44))
+@each_case(*range(44))
 def test_a_note_with_a_damaged_byte_is_none(at: int) -> None:
     content = bytearray(format_delivery_note(FIRST).ljust(64, b"\0") + format_delivery_note(SECOND))
     content[at] ^= 1
@@ -66,7 +67,7 @@ def test_a_note_in_the_place_of_another_level_is_none() -> None:
     assert parse_delivery_notes(format_delivery_note(FIRST)) == [FIRST]
 
 
-@pytest.mark.parametrize("size", [0, 1, 43])
+@each_case(0, 1, 43)
 def test_a_file_that_was_cut_has_only_whole_notes(size: int) -> None:
     whole = format_delivery_note(FIRST).ljust(64, b"\0")
     assert parse_delivery_notes((whole + format_delivery_note(SECOND))[: 64 + size]) == [FIRST]
@@ -113,13 +114,13 @@ def test_what_java_has_written_over_has_no_end_of_entries():
     assert parse_checkpoint(content) == SOME._replace(commit_log_ms=1, entries_end=None)
 
 
-@pytest.mark.parametrize("content", [b"", bytes(39)])
+@each_case(b"", bytes(39))
 def test_a_missing_or_cut_file_knows_nothing(content):
     assert parse_checkpoint(content) == StoreCheckpoint()
     assert parse_checkpoint(content).covered_end([(4096, 1)]) == 0
 
 
-@pytest.mark.parametrize(("stored_at_ms", "covered"), [(1_700_000_002_000, 8192), (1_700_000_002_001, 4096), (0, 4096)])
+@each_case((1_700_000_002_000, 8192), (1_700_000_002_001, 4096), (0, 4096))
 def test_of_times_alone_recovery_trusts_files_that_began_three_seconds_before_both(stored_at_ms, covered):
     of_java = SOME._replace(entries_end=None)
     assert of_java.covered_end([(8192, stored_at_ms), (4096, 1), (0, 1)]) == covered

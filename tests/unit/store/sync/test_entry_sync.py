@@ -1,10 +1,12 @@
 """The entries of many queues, synced together."""
 
 import errno
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.sync import entry_sync
 from orbitmq.store.sync.entry_sync import sync_entries
@@ -22,8 +24,7 @@ def queues_of(count, entries=1, disk=None):
     return disk, queues
 
 
-@pytest.mark.parametrize("count", [1, 16, 17, 50])
-@pytest.mark.parametrize("entries", [1, 4, 9])
+@each_case(*product([1, 16, 17, 50], [1, 4, 9]))
 def test_all_entries_of_all_queues_are_on_the_disk_afterwards(count, entries):
     disk, queues = queues_of(count, entries)
     sync_entries(queues)

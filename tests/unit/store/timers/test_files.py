@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import StoreError
 from orbitmq.store.timers.checkpoint import TimerCheckpoint, format_timer_checkpoint_file
 from orbitmq.store.timers.files import DamagedTimers, TimerFiles
@@ -81,7 +82,7 @@ def test_a_slot_has_its_messages_in_the_order_in_which_they_came() -> None:
     assert world.files.wheel.slot(5_000) == Slot(5_000, 0, 2 * 260 + 52, 4)
 
 
-@pytest.mark.parametrize("saved", [None, 1, 5, 12])
+@each_case(None, 1, 5, 12)
 def test_after_a_kill_everything_is_there_and_the_queue_is_read_on_from_the_checkpoint(saved: int | None) -> None:
     world = filled(saved=saved).reopened()
     assert whole(world)
@@ -95,7 +96,7 @@ def test_after_a_kill_everything_is_there_and_the_queue_is_read_on_from_the_chec
     assert world.due(5_000) == [0, 3, 6, 9, 12]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_case(*range(30))
 def test_after_a_power_cut_what_was_saved_is_there_and_what_is_there_is_known(seed: int) -> None:
     world = filled(saved=7)
     world = World(world.disk.after_power_cut(Random(seed)))
@@ -192,17 +193,14 @@ def units_have_other_times(world: World) -> None:
     wheel_is_zeros(world)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        log_is_gone,
-        log_has_a_hole,
-        log_lacks_a_file,
-        log_is_short,
-        log_is_cut,
-        log_lacks_its_last_file,
-        units_have_other_times,
-    ],
+@each_case(
+    log_is_gone,
+    log_has_a_hole,
+    log_lacks_a_file,
+    log_is_short,
+    log_is_cut,
+    log_lacks_its_last_file,
+    units_have_other_times,
 )
 def test_where_the_log_is_damaged_both_are_moved_aside_and_the_queue_is_read_again(damage: Damage) -> None:
     world = filled(saved=12)

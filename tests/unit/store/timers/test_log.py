@@ -7,6 +7,7 @@ from struct import pack
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import DamagedLog, FileCut
 from orbitmq.model.topic import DataVersion
 from orbitmq.store.timers.checkpoint import (
@@ -191,6 +192,6 @@ def test_the_checkpoint_is_seven_numbers_and_the_file_a_page() -> None:
     assert parse_timer_checkpoint(content) == CHECKPOINT
 
 
-@pytest.mark.parametrize("content", [b"", b"x" * 55, pack(">qqqqqqq", 1, -1, 0, 0, 0, 0, 0)])
+@each_case(b"", b"x" * 55, pack(">qqqqqqq", 1, -1, 0, 0, 0, 0, 0))
 def test_a_file_that_is_missing_short_or_impossible_knows_nothing(content: bytes) -> None:
     assert parse_timer_checkpoint(content) == TimerCheckpoint()
