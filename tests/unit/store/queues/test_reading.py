@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.model.message import Host
 from orbitmq.store import Boundary, Draft, PropertyTest, ReadStatus, Store, StoreConfig
 from orbitmq.store.log import commit_log
@@ -279,7 +280,7 @@ def test_a_test_that_nothing_passes_ends_after_so_much_work(store, monkeypatch, 
     assert len(asked) == count
 
 
-@pytest.mark.parametrize("seed", range(200))
+@each_case(*range(200))
 def test_messages_that_are_asked_together_are_those_asked_one_by_one(seed, monkeypatch):
     """Over segments, files of the queue, unusual heads, long properties, and limits."""
     random = Random(seed)
@@ -308,8 +309,9 @@ def test_messages_that_are_asked_together_are_those_asked_one_by_one(seed, monke
     )
     limits = random.randint(0, 12), random.choice([1, 3, 50]), random.choice([1, 500, 1_000, 2_500, 100_000])
     bulk = store.read_matching("orders", 0, *limits, test)
-    monkeypatch.setattr(reading, "_match_bulk", lambda *_: (0, []))
-    assert store.read_matching("orders", 0, *limits, test) == bulk
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "_match_bulk", lambda *_: (0, []))
+        assert store.read_matching("orders", 0, *limits, test) == bulk
 
 
 def test_most_messages_are_asked_together(store, monkeypatch):
