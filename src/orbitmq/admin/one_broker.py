@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from orbitmq.admin.messages import Tell
+from orbitmq.client.consume.pull_request import plain_pull
 from orbitmq.client.consume.pulled_messages import decode_messages
-from orbitmq.client.queue_reader import NOTHING_THERE, pull_request
+from orbitmq.client.queue_reader import NOTHING_THERE
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused
 from orbitmq.model.access import Acl, User
@@ -127,7 +128,7 @@ class BrokerAdmin:
 
     async def stored_at_ms(self, queue: MessageQueue, queue_offset: int) -> int | None:
         """Return when the message at a queue offset was stored, in ms since 1970; None: there is none (any more)."""
-        header = pull_request(queue.topic, queue.queue_id, queue_offset, count_max=1)
+        header = plain_pull(queue.topic, queue.queue_id, queue_offset, 1)
         try:
             answer = await self._tell(self.address, header)
         except RemoteRefused as refusal:

@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from orbitmq.client.consume.pull_request import plain_pull
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConnectionFailed, RequestTimeout
-from orbitmq.model.group import SUBSCRIBE_ALL, TOOLS_GROUP
 from orbitmq.net.pool import expect
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers.offsets import GetMaxOffset, GetMinOffset, OffsetResponse
-from orbitmq.wire.headers.pull import PullMessage, PullResponse, PullSysFlag
+from orbitmq.wire.headers.pull import PullResponse
 
 PULL_COUNT = 256
 RETRY_S = 10.0
@@ -71,7 +71,7 @@ class QueueReader:
         Raises:
             RemoteRefused: the topic may not be read.
         """
-        answer = await self._ask(address, pull_request(topic, queue_id, offset, PULL_COUNT))
+        answer = await self._ask(address, plain_pull(topic, queue_id, offset, PULL_COUNT))
         is_empty = answer.code in NOTHING_THERE
         fields = (answer if is_empty else expect(answer, address)).ext_fields
         return Pulled(b"" if is_empty else answer.body, decode_header(PullResponse, fields).next_begin_offset)
@@ -86,19 +86,3 @@ class QueueReader:
                 if loop.time() >= deadline:
                     raise
             await asyncio.sleep(_PAUSE_S)
-
-
-def pull_request(topic: str, queue_id: int, offset: int, count_max: int) -> PullMessage:
-    """Return a pull of every message from an offset on that is answered immediately and commits nothing."""
-    return PullMessage(
-        consumer_group=TOOLS_GROUP,
-        topic=topic,
-        queue_id=queue_id,
-        queue_offset=offset,
-        count_max=count_max,
-        sys_flag=PullSysFlag.SUBSCRIPTION,
-        commit_offset=0,
-        suspend_timeout_ms=0,
-        subscription=SUBSCRIBE_ALL,
-        sub_version=0,
-    )

@@ -32,6 +32,7 @@ from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell
 from orbitmq.cli.mqadmin.targets import addresses_of, ask, route_topic
 from orbitmq.cli.mqadmin.topics import time_text
+from orbitmq.client.consume.pull_request import plain_pull
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RemoteRefused
 from orbitmq.model.group import SUBSCRIBE_ALL, TOOLS_GROUP, ConsumeType, MessageModel
@@ -45,7 +46,6 @@ from orbitmq.wire.headers import (
     GetMaxOffset,
     GetMinOffset,
     OffsetResponse,
-    PullMessage,
     PullResponse,
     QueryConsumeQueue,
     SearchOffset,
@@ -367,19 +367,8 @@ class _QueueReader:
 
     async def pull(self, offset: int, count: int = _PULL_COUNT) -> _Pulled:
         """Return messages from an offset on, as Java's pull consumer gives them: with the queue's bounds in their properties."""
-        header = PullMessage(
-            consumer_group=self.group,
-            topic=self.queue.topic,
-            queue_id=self.queue.queue_id,
-            queue_offset=offset,
-            count_max=count,
-            sys_flag=_HAS_SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_ms=0,
-            subscription=self.expression,
-            sub_version=0,
-            expression_type="TAG",
-        )
+        queue = self.queue
+        header = plain_pull(queue.topic, queue.queue_id, offset, count, group=self.group, expression=self.expression)
         answer = await self.clients.pool.request(self.address, header, timeout_ms=self.clients.timeout_ms)
         status = _STATUSES.get(answer.code)  # type: ignore[call-overload]
         if status is None:

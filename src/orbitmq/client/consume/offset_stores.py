@@ -10,17 +10,17 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
+from orbitmq.client.consume.pull_request import plain_pull
 from orbitmq.client.session.session import ClientSession
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import HeaderError, StoreError
 from orbitmq.files import read_generations, replace_file
-from orbitmq.model.group import SUBSCRIBE_ALL, TAG
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.pool import expect
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.heartbeat import parse_queue, queue_document
 from orbitmq.wire.header import decode_header
-from orbitmq.wire.headers import OffsetResponse, PullMessage, PullSysFlag, QueryConsumerOffset, UpdateConsumerOffset
+from orbitmq.wire.headers import OffsetResponse, QueryConsumerOffset, UpdateConsumerOffset
 
 
 class OffsetStore(Protocol):
@@ -94,19 +94,8 @@ class BrokerOffsets:
 
     async def _introduce(self, queue: MessageQueue, queue_offset: int) -> None:
         """Make a group known that has neither pulled nor sent heartbeats yet: brokers make a group for its first pull."""
-        header = PullMessage(
-            consumer_group=self._group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=queue_offset,
-            count_max=1,
-            sys_flag=PullSysFlag.SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_ms=0,
-            subscription=SUBSCRIBE_ALL,
-            sub_version=0,
-            expression_type=TAG,
-            broker_name=queue.broker_name,
+        header = plain_pull(
+            queue.topic, queue.queue_id, queue_offset, 1, group=self._group, broker_name=queue.broker_name
         )
         await self._session.call_queue(queue, header, only_this=True)
 

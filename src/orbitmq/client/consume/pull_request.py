@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from orbitmq.client.consume.window import COUNT_MAX, SIZE_MAX
 from orbitmq.codes import ResponseCode
-from orbitmq.model.group import Subscription
+from orbitmq.model.group import SUBSCRIBE_ALL, TAG, TOOLS_GROUP, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
@@ -75,6 +75,40 @@ def pull_header(
         sub_version=subscription.version,
         expression_type=subscription.expression_type,
         broker_name=queue.broker_name,
+    )
+
+
+def plain_pull(
+    topic: str,
+    queue_id: int,
+    queue_offset: int,
+    count_max: int,
+    *,
+    group: str = TOOLS_GROUP,
+    expression: str = SUBSCRIBE_ALL,
+    expression_type: str = TAG,
+    size_max: int | None = None,
+    broker_name: str | None = None,
+) -> PullMessage:
+    """Return the header of a pull that is answered immediately and commits nothing.
+
+    Args:
+        size_max: bytes of the answer's records; None: the broker's limit.
+    """
+    return PullMessage(
+        consumer_group=group,
+        topic=topic,
+        queue_id=queue_id,
+        queue_offset=queue_offset,
+        count_max=count_max,
+        sys_flag=PullSysFlag.SUBSCRIPTION,
+        commit_offset=0,
+        suspend_timeout_ms=0,
+        subscription=expression,
+        sub_version=0,
+        expression_type=expression_type,
+        size_max=size_max,
+        broker_name=broker_name,
     )
 
 

@@ -16,18 +16,17 @@ from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
-from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer
+from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer, plain_pull
 from orbitmq.client.routing.route_queues import is_logical
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, CorruptRecord
-from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.topic import is_name
 from orbitmq.net.blocking import BlockingConnection
-from orbitmq.spark.options import TAG, ReadOptions
+from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.planning import Range
 from orbitmq.spark.reading.queue_files import QueueFileReader, StorePaths
 from orbitmq.spark.security import read_security
-from orbitmq.wire.headers import GetBrokerConfig, PullMessage, PullSysFlag
+from orbitmq.wire.headers import GetBrokerConfig
 
 log = logging.getLogger(__name__)
 
@@ -94,21 +93,8 @@ class LocalReader:
     def _pull(self, connection: BlockingConnection, queue_offset: int) -> bytes | None:
         """Return one message's record as the broker gives it."""
         queue = self._range.queue
-        answer = connection.request(
-            PullMessage(
-                consumer_group=self._options.group,
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                queue_offset=queue_offset,
-                count_max=1,
-                sys_flag=PullSysFlag.SUBSCRIPTION,
-                commit_offset=0,
-                suspend_timeout_ms=0,
-                subscription=SUBSCRIBE_ALL,
-                sub_version=0,
-                expression_type=TAG,
-            )
-        )
+        header = plain_pull(queue.topic, queue.queue_id, queue_offset, 1, group=self._options.group)
+        answer = connection.request(header)
         result = parse_pull_answer(answer)
         return result.records if result is not None and result.status is PullStatus.FOUND else None
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 
-from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer
+from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer, plain_pull
 from orbitmq.client.routing.nameserver_list import NameServerList
 from orbitmq.client.routing.route_cache import address_of
 from orbitmq.client.routing.route_queues import leaders, readable_queues
@@ -24,7 +24,6 @@ from orbitmq.errors import (
     RequestTimeout,
     RouteNotFound,
 )
-from orbitmq.model.group import SUBSCRIBE_ALL
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.static_topic import LOGICAL_BROKER_PREFIX
 from orbitmq.net.blocking import BlockingConnection
@@ -60,7 +59,6 @@ from orbitmq.wire.headers import (
     GetTopicStats,
     OffsetResponse,
     PullMessage,
-    PullSysFlag,
     QueryConsumerOffset,
     SearchOffset,
     UpdateConsumerOffset,
@@ -417,19 +415,8 @@ class MetadataClient:
         """Return the mean size of the next few messages of each queue, of those that have some at their start."""
 
         def question(queue: MessageQueue) -> PullMessage:
-            return PullMessage(
-                consumer_group=group,
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                queue_offset=begins[queue],
-                count_max=SAMPLE_COUNT,
-                sys_flag=PullSysFlag.SUBSCRIPTION,
-                commit_offset=0,
-                suspend_timeout_ms=0,
-                subscription=SUBSCRIBE_ALL,
-                sub_version=0,
-                expression_type="TAG",
-                size_max=SAMPLE_SIZE,
+            return plain_pull(
+                queue.topic, queue.queue_id, begins[queue], SAMPLE_COUNT, group=group, size_max=SAMPLE_SIZE
             )
 
         sizes: dict[MessageQueue, float] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer
+from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer, plain_pull
 from orbitmq.client.consume.pulled_messages import logical_records
 from orbitmq.client.routing.route_queues import is_logical
 from orbitmq.codes import ResponseCode
@@ -24,7 +24,7 @@ from orbitmq.spark.reading.planning import Range
 from orbitmq.spark.reading.record_batches import parse_records
 from orbitmq.spark.security import read_security
 from orbitmq.wire.command import Command
-from orbitmq.wire.headers import PullMessage, PullResponse, PullSysFlag
+from orbitmq.wire.headers import PullMessage, PullResponse
 
 log = logging.getLogger(__name__)
 
@@ -120,19 +120,15 @@ class RangeReader:
             yield from self._blocks.drain()
 
     def _request(self, block: Block) -> PullMessage:
-        queue = self._range.queue
-        return PullMessage(
-            consumer_group=self._options.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=block.cursor,
-            count_max=min(self._options.pull_count, block.end - block.cursor),
-            sys_flag=PullSysFlag.SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_ms=0,
-            subscription=self._options.subscription,
-            sub_version=0,
-            expression_type=self._options.expression_type,
+        queue, options = self._range.queue, self._options
+        return plain_pull(
+            queue.topic,
+            queue.queue_id,
+            block.cursor,
+            min(options.pull_count, block.end - block.cursor),
+            group=options.group,
+            expression=options.subscription,
+            expression_type=options.expression_type,
             size_max=BLOCK_SIZE,
         )
 
