@@ -158,7 +158,7 @@ def values(result: Result) -> dict[str, float]:
 
 
 def is_disturbed(result: Result) -> bool:
-    """Say whether other processes took part of the machine while a row was measured."""
+    """Return True if other processes took part of the machine while a row was measured."""
     return any(side.get("others_cpu", 0) > DISTURBED_CPU for side in sides(result).values())
 
 
@@ -184,7 +184,7 @@ def summary(results: dict[str, Result], bad: int, asked: Sequence[str] = ()) -> 
 
 
 def has_bar(row: Row | Figure | SparkRow) -> bool:
-    """Say whether a row has something to reach."""
+    """Return True if a row has something to reach."""
     return bool(row.bars if isinstance(row, SparkRow) else row.bar)
 
 
@@ -230,7 +230,7 @@ def number(side: Result | None) -> str:
 
 
 def judge(bar: Bar | None, java: Result | None, ours: Result | None) -> bool | None:
-    """Say whether `bar` was reached; None when it cannot be told."""
+    """Return True if `bar` was reached; None when it cannot be told."""
     if bar is None or ours is None:
         return None
     claims = []

@@ -373,7 +373,7 @@ class SparkRow:
 
     @property
     def is_time(self) -> bool:
-        """Say whether less is better."""
+        """Return True if less is better."""
         return self.unit in ("ms", "s")
 
     def shares(self, values: Mapping[str, float]) -> dict[str, float]:

@@ -69,7 +69,7 @@ class Orders:
             database.execute("INSERT INTO orders VALUES (?, ?, ?)", (order.id, message_id, order.model_dump_json()))
 
     def has(self, message_id: str) -> bool:
-        """Tell whether the order of a message is stored."""
+        """Return True if the order of a message is stored."""
         with self._open() as database:
             found = database.execute("SELECT 1 FROM orders WHERE message_id = ?", (message_id,))
             return found.fetchone() is not None

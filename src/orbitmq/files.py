@@ -75,7 +75,7 @@ async def write_aside(write: Callable[..., None], *args: object) -> None:
 
 
 def has_generation(path: Path) -> bool:
-    """Say whether a file is there, or its `.bak`."""
+    """Return True if a file is there, or its `.bak`."""
     return path.exists() or _backup(path).exists()
 
 

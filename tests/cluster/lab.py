@@ -20,7 +20,7 @@ RUNNER_NUMBER = 254
 
 
 def is_available() -> bool:
-    """Tell whether this machine lets us make namespaces."""
+    """Return True if this machine lets us make namespaces."""
     return os.geteuid() == 0 and shutil.which("ip") is not None and _can_make_one()
 
 

@@ -163,7 +163,7 @@ class FailoverGroup:
         raise ClientError("no controller leads")
 
     async def is_whole(self) -> bool:
-        """Say whether one member leads and all are in its sync set, as each of them knows."""
+        """Return True if one member leads and all are in its sync set, as each of them knows."""
         state = await self.state()
         if state.master is None or len(state.in_sync) < len(MEMBERS):
             return False

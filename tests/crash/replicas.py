@@ -228,7 +228,7 @@ class Replicas:
         return host, int(port)
 
     async def is_followed_to(self, end: int) -> bool:
-        """Say whether a slave of the master is in sync and has its log up to `end`."""
+        """Return True if a slave of the master is in sync and has its log up to `end`."""
         slaves = (await self.status(self.master))["haConnectionInfo"]
         return any(slave["inSync"] and slave["slaveAckOffset"] >= end for slave in slaves)
 

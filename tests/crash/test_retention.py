@@ -96,7 +96,7 @@ def has_deleted(store: Store, log_min: int) -> bool:
 
 
 def has_followed(store: Store, queue_id: int, first: int) -> bool:
-    """Say whether no file of a queue is left that may be deleted."""
+    """Return True if no file of a queue is left that may be deleted."""
     queue = store._queues.get("orders", queue_id)
     return queue is not None and queue.base_offset + QUEUE_UNITS >= first
 

@@ -52,12 +52,12 @@ def anchors(page: Path) -> set[str]:
 
 
 def is_a_module(name: str) -> bool:
-    """Tell whether a name is the end of a module's path: pages leave out what is clear from their subject."""
+    """Return True if a name is the end of a module's path: pages leave out what is clear from their subject."""
     return any(f"/{path}".endswith(f"/{name}") for path in MODULES)
 
 
 def is_importable(dotted: str) -> bool:
-    """Tell whether a dotted name is a module, or an attribute of one."""
+    """Return True if a dotted name is a module, or an attribute of one."""
     parts = dotted.split(".")
     for count in range(len(parts), 0, -1):
         try:

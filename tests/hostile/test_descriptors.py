@@ -30,7 +30,7 @@ def crowd(address: str, count: int) -> Iterator[None]:
 
 
 def can_ask(child: Child) -> bool:
-    """Tell whether a new connection is served."""
+    """Return True if a new connection is served."""
     try:
         with child.link() as link:
             return link.ask(GetKvConfig(namespace="space", key="key")).code == 0

@@ -29,7 +29,7 @@ def steps_of(cluster: BlockingCluster, message_id: str) -> list[TraceStep]:
 
 
 def is_told(steps: list[TraceStep]) -> bool:
-    """Tell whether producer and consumer have told all that they have to tell."""
+    """Return True if producer and consumer have told all that they have to tell."""
     ends = {(step.name.partition(",")[0], step.status) for step in steps}
     return {("sent", "success"), ("consumed", "success")} <= ends
 

@@ -46,7 +46,7 @@ class Equivalent:
     reason: str
 
     def is_of(self, place: Place) -> bool:
-        """Say whether this entry is about this mutant; line numbers do not matter."""
+        """Return True if this entry is about this mutant; line numbers do not matter."""
         mutant = place.mutant
         return (self.module, self.function, self.before, self.after) == (
             place.module,

@@ -125,7 +125,7 @@ def table(outcomes: Mapping[str, Outcome]) -> str:
 
 
 def verdict(result: Result) -> str:
-    """Return whether it was reached, and the share of the machine that others took where that is much."""
+    """Return True if it was reached, and the share of the machine that others took where that is much."""
     word = "yes" if result.reached else "NO"
     return word if result.others_cpu <= OTHERS_CPU_MAX else f"{word}, others took {result.others_cpu:.0%} of the cores"
 

@@ -86,7 +86,7 @@ class Row:
         return found
 
     def is_about(self, path: str) -> bool:
-        """Say whether a changed file is one of the sources, or lies in one of them."""
+        """Return True if a changed file is one of the sources, or lies in one of them."""
         changed = PurePosixPath(path)
         return any(changed.is_relative_to(source) for source in self.sources)
 

@@ -140,7 +140,7 @@ def _descendants(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 
 def _is_alive(process: subprocess.Popen[str]) -> bool:
-    """Say whether any process of the group runs; one that has ended and was not waited for does not count."""
+    """Return True if any process of the group runs; one that has ended and was not waited for does not count."""
     if process.poll() is None:
         return True
     for other in psutil.process_iter(["status"]):

@@ -147,7 +147,7 @@ class Disk:
             del self.entries[index]
 
     def has(self, index: int, term: int) -> bool:
-        """Say whether an entry, or a snapshot with it, is there."""
+        """Return True if an entry, or a snapshot with it, is there."""
         if self.snapshot is not None and index <= self.snapshot.position.index:
             return True
         return index in self.entries and self.entries[index].term == term

@@ -57,7 +57,7 @@ class Weather:
 
     @property
     def may_lose(self) -> bool:
-        """Say whether what was acknowledged may be gone after a power cut."""
+        """Return True if what was acknowledged may be gone after a power cut."""
         return self.flush == "ASYNC_FLUSH" and self.faults["power"] > 0
 
     @classmethod

@@ -480,7 +480,7 @@ class AdminClient(ClusterAdmin):
         return await self._groups.lag(group, topic)
 
     async def group_has_committed(self, group: str, queue: MessageQueue) -> bool:
-        """Return whether a group has an offset in a queue; its lag shows the offset 0 where it has none.
+        """Return True if a group has an offset in a queue; its lag shows the offset 0 where it has none.
 
         Raises:
             ClientError: the queue's broker has no master, or does not answer.

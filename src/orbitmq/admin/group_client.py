@@ -195,7 +195,7 @@ class GroupAdmin:
         return sorted(span for spans in answers.values() for span in spans)
 
     async def has_committed(self, group: str, queue: MessageQueue) -> bool:
-        """Return whether a group has an offset in a queue: a group's lag shows 0 where it has none."""
+        """Return True if a group has an offset in a queue: a group's lag shows 0 where it has none."""
         check_name("group", group, GROUP_LENGTH_MAX)
         masters = await self._topic_masters(queue.topic)
         if queue.broker_name not in masters:
@@ -264,7 +264,7 @@ class GroupAdmin:
         return to.offset_in(bounds, found)
 
     async def _way(self, broker: str, address: str, group: str) -> bool:
-        """Return whether a broker tells readers of new offsets itself; False: no consumer reads, offsets can be committed.
+        """Return True if a broker tells readers of new offsets itself; False: no consumer reads, offsets can be committed.
 
         Raises:
             ClientError: a consumer reads, and would go on where it is.
@@ -366,7 +366,7 @@ class GroupAdmin:
         return changes
 
     async def _has_committed(self, address: str, group: str, queue: MessageQueue) -> bool:
-        """Say whether a group has an offset in a queue: a group's lag shows 0 where it has none."""
+        """Return True if a group has an offset in a queue: a group's lag shows 0 where it has none."""
         header = QueryConsumerOffset(
             consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
         )
@@ -430,7 +430,7 @@ def topics_of_group(group: str) -> Iterable[str]:
 
 
 def _is_own(topic: str, group: str) -> bool:
-    """Say whether a topic is one that users send to, not the group's retries."""
+    """Return True if a topic is one that users send to, not the group's retries."""
     return topic not in topics_of_group(group)
 
 

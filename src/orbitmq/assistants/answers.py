@@ -60,7 +60,7 @@ class Table:
     go_on: Callable[[int], Mapping[str, Any]] | None = None
 
     def is_cut(self, shown: int) -> bool:
-        """Say whether rows are missing behind the shown ones."""
+        """Return True if rows are missing behind the shown ones."""
         if self.total is None:
             return self.has_more or shown < len(self.rows)
         return self.start + shown < self.total

@@ -384,12 +384,12 @@ class BrokerConfig(ServerSecuritySettings):
 
     @property
     def is_slave(self) -> bool:
-        """Say whether it copies a master."""
+        """Return True if it copies a master."""
         return self.broker_role == "SLAVE"
 
     @property
     def has_slaves(self) -> bool:
-        """Say whether slaves may follow."""
+        """Return True if slaves may follow."""
         return self.ha_listen_port >= 0 or self.broker_role == "SYNC_MASTER"
 
     @property

@@ -54,24 +54,24 @@ class BrokerService:
 
     @property
     def is_readable(self) -> bool:
-        """Say whether brokerPermission lets consumers read."""
+        """Return True if brokerPermission lets consumers read."""
         return bool(self.config.broker_permission & Perm.READ)
 
     @property
     def is_unsettled(self) -> bool:
-        """Say whether what this broker has may be lost with its master: at a slave of a controlled group."""
+        """Return True if what this broker has may be lost with its master: at a slave of a controlled group."""
         role = self.context.role
         return role is not None and not role.is_master
 
     @property
     def is_master(self) -> bool:
-        """Say whether this broker takes messages by its role: one of its name should."""
+        """Return True if this broker takes messages by its role: one of its name should."""
         role = self.context.role
         return not self.config.is_slave if role is None else role.is_master
 
     @property
     def is_writable(self) -> bool:
-        """Say whether brokerPermission lets producers write."""
+        """Return True if brokerPermission lets producers write."""
         return bool(self.config.broker_permission & Perm.WRITE)
 
     def use(self, config: BrokerConfig) -> None:

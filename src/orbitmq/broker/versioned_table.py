@@ -46,7 +46,7 @@ class VersionedTable(Generic[V]):
         return len(self._values) >= self.count_max
 
     def has_room(self, name: str) -> bool:
-        """Tell whether a value of this name may be there; one that may not is counted."""
+        """Return True if a value of this name may be there; one that may not is counted."""
         if name in self._values or not self.is_full:
             return True
         self.refused_count += 1

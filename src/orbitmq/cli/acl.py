@@ -116,7 +116,7 @@ async def delete(
 
 
 def _has_rule(acls: Iterable[Acl], user: str, resource: str | None) -> bool:
-    """Say whether one of these rules is a user's, and, if one is named, about a resource."""
+    """Return True if one of these rules is a user's, and, if one is named, about a resource."""
     return any(
         acl.subject == f"User:{user}" and (resource is None or str(rule.resource) == resource)
         for acl in acls

@@ -182,7 +182,7 @@ class ControllerService:
         return group.master in living.alive or group.master in living.unheard
 
     def _is_late(self, group: ReplicaGroup, living: LiveMembers) -> bool:
-        """Say whether members that are away were waited for long enough, while those that are here may lack something."""
+        """Return True if members that are away were waited for long enough, while those that are here may lack something."""
         here = [standing for broker_id, standing in living.alive.items() if broker_id in group.sync_set]
         if not here or any(standing.is_complete is not False for standing in here):
             self._waits_since_ms.pop(group.name, None)
@@ -262,7 +262,7 @@ class ControllerService:
             self._electing.discard(name)
 
     async def _decide_now(self, command: Command) -> bool:
-        """Say whether a command changes something; when it does not, everything that was agreed upon is known here."""
+        """Return True if a command changes something; when it does not, everything that was agreed upon is known here."""
         if not self.consensus.is_leader:
             raise Rejected(ResponseCode.CONTROLLER_NOT_LEADER, NOT_LEADER)
         if self.replicas.decide(command).is_change:

@@ -195,7 +195,7 @@ _environment.filters.update(
 
 
 def is_json_wanted(request: Request) -> bool:
-    """Return whether a program asks, and not a browser."""
+    """Return True if a program asks, and not a browser."""
     return "application/json" in request.headers.get("accept", "")
 
 

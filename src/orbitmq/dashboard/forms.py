@@ -76,7 +76,7 @@ class Form:
         return at_ms
 
     def flag(self, name: str) -> bool:
-        """Return whether a box is ticked."""
+        """Return True if a box is ticked."""
         return self._fields.get(name, "") in ("on", "yes", "true")
 
 

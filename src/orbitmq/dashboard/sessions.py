@@ -36,7 +36,7 @@ class Role(StrEnum):
     """Create, change and delete topics, groups, users and rules; change settings of brokers."""
 
     def may(self, needed: Role) -> bool:
-        """Return whether this role includes another one."""
+        """Return True if this role includes another one."""
         return _RANK[self] >= _RANK[needed]
 
 
@@ -70,7 +70,7 @@ class Session(Generic[C]):
     checked_ms: int = 0
 
     def may(self, role: str) -> bool:
-        """Return whether the user may do what a role may; templates ask by its name."""
+        """Return True if the user may do what a role may; templates ask by its name."""
         return self.role.may(Role(role))
 
     def take_notices(self) -> list[str]:
@@ -132,7 +132,7 @@ class Attempts:
         self._addresses: OrderedDict[str, str] = OrderedDict()
 
     def is_known(self, name: str, address: str) -> bool:
-        """Return whether a name has logged in last from an address. What fails elsewhere does not count there."""
+        """Return True if a name has logged in last from an address. What fails elsewhere does not count there."""
         return self._addresses.get(name) == address
 
     def wait_ms(self, name: str, address: str, now_ms: int) -> int:

@@ -197,7 +197,7 @@ class ClusterLogins:
         return sorted(addresses, key=lambda address: address != self._answered)
 
     async def _ask_masters(self, masters: Sequence[str], signed: ClusterClients, stranger: ClusterClients) -> bool:
-        """Return whether the first master that answers refuses a stranger in another way."""
+        """Return True if the first master that answers refuses a stranger in another way."""
         problem: OrbitError = RouteNotFound("no master broker is registered with the NameServer")
         for address in masters:
             try:
@@ -231,7 +231,7 @@ async def _refusal(clients: ClusterClients, address: str) -> str | None:
 
 
 async def _is_super(clients: ClusterClients, name: str, masters: Sequence[str]) -> bool:
-    """Return whether all masters that answer, at least one, name a user a super user; its own requests ask.
+    """Return True if all masters that answer, at least one, name a user a super user; its own requests ask.
 
     A user whom the rules do not let see users is none: super users need no rule.
     """

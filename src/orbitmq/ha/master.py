@@ -112,9 +112,9 @@ class SlaveFeed:
         self.sent_at_ms = now_ms
 
     def is_heartbeat_due(self, now_ms: int, interval_ms: int) -> bool:
-        """Say whether the slave was sent nothing for so long."""
+        """Return True if the slave was sent nothing for so long."""
         return self.sent >= 0 and now_ms - self.sent_at_ms >= interval_ms
 
     def is_silent(self, now_ms: int, silence_ms: int) -> bool:
-        """Say whether the slave has reported nothing for so long."""
+        """Return True if the slave has reported nothing for so long."""
         return now_ms - self.reported_at_ms > silence_ms

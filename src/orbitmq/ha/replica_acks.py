@@ -39,7 +39,7 @@ class SlaveCount(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """Say whether nothing is acknowledged, or read, without them."""
+        """Return True if nothing is acknowledged, or read, without them."""
         return False
 
     def end_of(self, confirmed: Sequence[ConfirmedRange]) -> int:
@@ -60,7 +60,7 @@ class SyncMembers(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """Say whether nothing is acknowledged, or read, without them."""
+        """Return True if nothing is acknowledged, or read, without them."""
         return True
 
     def end_of(self, confirmed: Sequence[ConfirmedRange]) -> int:
@@ -160,7 +160,7 @@ class ReplicatedEnd:
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether there is more than consumers may read, and time alone may change that."""
+        """Return True if there is more than consumers may read, and time alone may change that."""
         return bool(self._deadlines)
 
     def advance(self, log_end: int, confirmed: Sequence[ConfirmedRange], now_ms: int) -> int:

@@ -95,7 +95,7 @@ class Resource(NamedTuple):
         return f"{self.type}:{name}*" if self.pattern is Pattern.PREFIXED else f"{self.type}:{name}"
 
     def includes(self, asked: Resource) -> bool:
-        """Tell whether the resource of a request is one of these."""
+        """Return True if the resource of a request is one of these."""
         if self.type is ResourceType.ANY:
             return True
         if self.type is not asked.type:

@@ -28,7 +28,7 @@ SYSTEM_GROUPS = frozenset(
 
 
 def is_tag_type(expression_type: str | None) -> bool:
-    """Say whether expressions of this type name tags (Java: ExpressionType.isTagType)."""
+    """Return True if expressions of this type name tags (Java: ExpressionType.isTagType)."""
     return not expression_type or expression_type == TAG
 
 

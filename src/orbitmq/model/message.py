@@ -193,7 +193,7 @@ class Message:
 
     @property
     def is_delayed(self) -> bool:
-        """Say whether it is to be delivered later."""
+        """Return True if it is to be delivered later."""
         return bool(self.delay_level or self.delay_ms or self.deliver_at is not None)
 
     def _take_ints(self) -> None:

@@ -118,7 +118,7 @@ def check_name(kind: str, name: str, length_max: int = NAME_LENGTH_MAX) -> str:
 
 
 def is_name(text: str, length_max: int = GROUP_LENGTH_MAX) -> bool:
-    """Tell whether a text can be a name; a record that another program wrote may hold any."""
+    """Return True if a text can be a name; a record that another program wrote may hold any."""
     try:
         check_name("topic", text, length_max)
     except InvalidArgument:
@@ -132,7 +132,7 @@ def reply_topic(cluster: str) -> str:
 
 
 def is_reserved_topic(topic: str) -> bool:
-    """Tell whether RocketMQ keeps `topic` for itself, by its name alone (Java: TopicValidator.SYSTEM_TOPIC_SET).
+    """Return True if RocketMQ keeps `topic` for itself, by its name alone (Java: TopicValidator.SYSTEM_TOPIC_SET).
 
     Topics that are named after a cluster or a broker are not known by their name; retry and dead-letter topics belong to
     their groups.

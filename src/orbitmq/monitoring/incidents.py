@@ -154,7 +154,7 @@ def _ends(notices: Iterable[Notice]) -> dict[tuple[Incident, int], int]:
 
 
 def check_notices(notices: Collection[Notice], known: Collection[Incident] | None) -> list[CheckResult]:
-    """Return whether each incident was told once, and all that are open are known.
+    """Return True if each incident was told once, and all that are open are known.
 
     Args:
         known: the incidents that a watch takes for open; None: it could not tell the last ones.

@@ -38,5 +38,5 @@ class Counters:
 
 
 def is_worth_a_line(count: int) -> bool:
-    """Tell whether the `count`-th event that peers can cause at will goes to the log: the first ten, and powers of two."""
+    """Return True if the `count`-th event that peers can cause at will goes to the log: the first ten, and powers of two."""
     return count <= 10 or count & (count - 1) == 0

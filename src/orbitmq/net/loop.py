@@ -58,7 +58,7 @@ class _Unclosed:
         self._thread = threading.get_ident()
 
     def match(self, text: str) -> bool:
-        """Say whether it is such a warning, and keep it."""
+        """Return True if it is such a warning, and keep it."""
         is_one = threading.get_ident() == self._thread and text.startswith("unclosed resource")
         if is_one:
             self.texts.append(text)

@@ -94,7 +94,7 @@ class Leadership:
             self._send_heartbeats()
 
     def is_majority_active(self) -> bool:
-        """Say whether a majority has answered since the last call; then start a new count."""
+        """Return True if a majority has answered since the last call; then start a new count."""
         active = 1 + sum(progress.is_active for progress in self._followers.values())
         for progress in self._followers.values():
             progress.is_active = False

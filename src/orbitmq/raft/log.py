@@ -45,7 +45,7 @@ class RaftLog:
         return None
 
     def matches(self, position: Position) -> bool:
-        """Say whether this log and one that has `position` are equal up to there."""
+        """Return True if this log and one that has `position` are equal up to there."""
         return self.position(position.index) == position
 
     def between(self, first: int, last: int, size_max: int | None = None) -> tuple[Entry, ...]:

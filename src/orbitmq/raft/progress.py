@@ -43,12 +43,12 @@ class Progress:
 
     @property
     def is_paused(self) -> bool:
-        """Say whether nothing may be sent before an answer, or a heartbeat's, comes."""
+        """Return True if nothing may be sent before an answer, or a heartbeat's, comes."""
         return self.flow is ProgressState.SNAPSHOT or self._is_waiting
 
     @property
     def is_full(self) -> bool:
-        """Say whether as many messages with entries are unanswered as may be."""
+        """Return True if as many messages with entries are unanswered as may be."""
         return len(self._inflight) >= self._inflight_max
 
     def probe(self) -> None:
@@ -116,7 +116,7 @@ class Progress:
         return True
 
     def lacks_commit(self, commit: int) -> bool:
-        """Say whether a message with this commit index would tell the follower anything."""
+        """Return True if a message with this commit index would tell the follower anything."""
         return commit > self.sent_commit and self.sent_commit < self.next - 1
 
     def _change(self, flow: ProgressState) -> None:

@@ -35,11 +35,11 @@ class Votes:
 
     @property
     def are_won(self) -> bool:
-        """Say whether a majority has granted its vote."""
+        """Return True if a majority has granted its vote."""
         return sum(self._answers.values()) >= majority(len(self._voters))
 
     @property
     def are_lost(self) -> bool:
-        """Say whether a majority cannot be reached any more."""
+        """Return True if a majority cannot be reached any more."""
         refused = len(self._answers) - sum(self._answers.values())
         return len(self._voters) - refused < majority(len(self._voters))

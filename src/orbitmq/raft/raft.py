@@ -276,7 +276,7 @@ class Raft:
         return HardState(self.term, self.vote, self.log.commit)
 
     def _is_heard_leader_safe_from(self, message: Message) -> bool:
-        """Say whether a vote is asked for though this node hears from its leader, which therefore has a majority, or will know."""
+        """Return True if a vote is asked for though this node hears from its leader, which therefore has a majority, or will know."""
         return (
             isinstance(message, VoteRequest | PreVoteRequest)
             and self._settings.check_quorum

@@ -18,7 +18,7 @@ class Position:
     term: int
 
     def is_as_new_as(self, other: Position) -> bool:
-        """Say whether a log that ends here may lead one that ends there (Raft paper, section 5.4.1)."""
+        """Return True if a log that ends here may lead one that ends there (Raft paper, section 5.4.1)."""
         return (self.term, self.index) >= (other.term, other.index)
 
 
@@ -41,7 +41,7 @@ class Entry:
 
     @property
     def is_mark(self) -> bool:
-        """Say whether the entry is a leader's own, so that there is nothing to apply."""
+        """Return True if the entry is a leader's own, so that there is nothing to apply."""
         return not self.data
 
 

@@ -132,7 +132,7 @@ class GivenOptions:
         return number
 
     def boolean(self, name: str, default: bool) -> bool:
-        """Return whether a switch is on."""
+        """Return True if a switch is on."""
         value = self.get(name)
         if value is None:
             return default

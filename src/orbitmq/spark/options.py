@@ -286,7 +286,7 @@ def parse_write_options(options: Mapping[str, str], *, streaming: bool | None = 
 
 
 def _parse_delivery(given: GivenOptions) -> bool:
-    """Return whether rows are to arrive exactly once."""
+    """Return True if rows are to arrive exactly once."""
     value = given.get("delivery", AT_LEAST_ONCE)
     exactly_once = value == EXACTLY_ONCE
     if not exactly_once and value != AT_LEAST_ONCE:
@@ -332,7 +332,7 @@ def parse_topics(given: GivenOptions) -> tuple[tuple[str, ...], str | None]:
 
 
 def matches_pattern(topic: str, pattern: str) -> bool:
-    """Say whether a topic's whole name matches `pattern`.
+    """Return True if a topic's whole name matches `pattern`.
 
     RocketMQ's own topics never match; retry and dead-letter topics only where the pattern begins with their %.
     """

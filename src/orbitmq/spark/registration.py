@@ -68,6 +68,6 @@ def running_session() -> SparkSession | None:
 
 
 def _is_another(python: str, executable: str, path: str | None = None) -> bool:
-    """Say whether a command starts another environment's Python: environments share the file, never the folder."""
+    """Return True if a command starts another environment's Python: environments share the file, never the folder."""
     found = shutil.which(python, path=path)
     return found is None or Path(found).parent != Path(executable).parent

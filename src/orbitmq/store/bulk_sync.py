@@ -21,7 +21,7 @@ _STATFS_SIZE = 256
 
 
 def tells_of_lost_writes(descriptor: int) -> bool:
-    """Say whether `sync_file_system` can be relied upon for the file system of an open file."""
+    """Return True if `sync_file_system` can be relied upon for the file system of an open file."""
     if platform.system() != "Linux" or kernel_version(platform.release()) < _KERNEL_MIN:
         return False
     found = ctypes.create_string_buffer(_STATFS_SIZE)

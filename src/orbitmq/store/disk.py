@@ -45,7 +45,7 @@ class DiskFile(Protocol):
         """
 
     def is_whole(self) -> bool:
-        """Say whether the file still has its size: a look behind its end through the buffer kills the process."""
+        """Return True if the file still has its size: a look behind its end through the buffer kills the process."""
 
     def sync(self) -> None:
         """Return when the file, and its name, are on the disk. May run on another thread.
@@ -136,7 +136,7 @@ class Disk(Protocol):
         """Return a file's size in bytes."""
 
     def exists(self, path: Path) -> bool:
-        """Say whether a file is there."""
+        """Return True if a file is there."""
 
     def read(self, path: Path) -> bytes:
         """Return a small file's content, empty when it does not exist."""

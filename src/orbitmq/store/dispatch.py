@@ -60,7 +60,7 @@ class Dispatch:
 
 
 def is_queued(sys_flag: int) -> bool:
-    """Say whether a message gets a consume-queue entry: half and rolled back transactions get none."""
+    """Return True if a message gets a consume-queue entry: half and rolled back transactions get none."""
     return sys_flag & SysFlag.TRANSACTION_MASK in (0, SysFlag.TRANSACTION_COMMIT)
 
 

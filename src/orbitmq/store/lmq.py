@@ -32,12 +32,12 @@ _NAME_SIZE_MAX = 255
 
 
 def allows_lmq(topic: str) -> bool:
-    """Say whether messages of a topic are put into LMQs: not while they wait (Java: MixAll.topicAllowsLMQ)."""
+    """Return True if messages of a topic are put into LMQs: not while they wait (Java: MixAll.topicAllowsLMQ)."""
     return topic != SCHEDULE_TOPIC and not topic.startswith(_WAITING)
 
 
 def is_lmq(name: str) -> bool:
-    """Say whether a name is an LMQ's, and can name its directory."""
+    """Return True if a name is an LMQ's, and can name its directory."""
     is_directory = "/" not in name and "\0" not in name and len(name.encode(errors="replace")) <= _NAME_SIZE_MAX
     return name.startswith(LMQ_PREFIX) and is_directory
 

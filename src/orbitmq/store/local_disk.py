@@ -244,7 +244,7 @@ class LocalDisk:
         return path.stat().st_size
 
     def exists(self, path: Path) -> bool:
-        """Say whether a file is there."""
+        """Return True if a file is there."""
         return path.exists()
 
     def read(self, path: Path) -> bytes:

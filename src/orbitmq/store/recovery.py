@@ -288,7 +288,7 @@ class Recovery:
             log.warning("the commitlog begins at %d; %d bytes before that were removed from outside", first, missing)
 
     def _may_end_in_last_file(self) -> bool:
-        """Say whether the accepted end lies in the last file that there is: where exactly, the walk will tell."""
+        """Return True if the accepted end lies in the last file that there is: where exactly, the walk will tell."""
         log_of_segments, accepted = self._commit_log.log, self._accepted_end
         if accepted is None:
             return False
@@ -461,12 +461,12 @@ def _is_valid(queue: ConsumeQueue, commit_log: CommitLog, end: int, shares: Shar
 
 
 def _points_back(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) -> bool:
-    """Say whether an entry leads to a record of its queue: its own, or where that is missing, a later one."""
+    """Return True if an entry leads to a record of its queue: its own, or where that is missing, a later one."""
     return _number_of(queue.entry(queue_offset), queue, commit_log) >= queue_offset
 
 
 def _is_entry_of(queue: ConsumeQueue, queue_offset: int, commit_log: CommitLog) -> bool:
-    """Say whether an entry leads to the record that it was written for."""
+    """Return True if an entry leads to the record that it was written for."""
     entry = queue.entry(queue_offset)
     if entry[1] == BLANK_SIZE or entry[0] < commit_log.min_offset:
         return entry[1] != 0

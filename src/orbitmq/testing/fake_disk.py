@@ -197,7 +197,7 @@ class FakeDisk:
         return len(self.files[path].buffer)
 
     def exists(self, path: Path) -> bool:
-        """Say whether a file is there."""
+        """Return True if a file is there."""
         return path in self.files
 
     def read(self, path: Path) -> bytes:

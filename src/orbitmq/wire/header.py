@@ -284,7 +284,7 @@ class CutAnswer(NamedTuple):
 
 
 def is_plain_opaque(digits: bytes) -> bool:
-    """Tell whether a JSON number is a natural number that stands for an opaque as it is written."""
+    """Return True if a JSON number is a natural number that stands for an opaque as it is written."""
     return digits.isdigit() and len(digits) <= OPAQUE_DIGITS_MAX and (digits[0] != 48 or len(digits) == 1)
 
 

@@ -62,6 +62,6 @@ def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: str) ->
 
 
 def is_signed_by(ext_fields: Mapping[str, str], body: bytes, secret_key: str) -> bool:
-    """Tell whether the fields carry the right signature; takes the same time whatever they carry."""
+    """Return True if the fields carry the right signature; takes the same time whatever they carry."""
     claimed = ext_fields.get(SIGNATURE, "").encode()
     return hmac.compare_digest(claimed, signature_of(ext_fields, body, secret_key).encode())

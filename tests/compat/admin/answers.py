@@ -56,7 +56,7 @@ def take_away(java: Normal, ours: Normal) -> None:
 
 
 def _is_exception(remark: str) -> bool:
-    """Tell whether a remark is what Java's exceptions say: their names, or the messages of those of the JVM."""
+    """Return True if a remark is what Java's exceptions say: their names, or the messages of those of the JVM."""
     return any(
         words in remark for words in ("Exception", "Error", "Cannot invoke", "begin 0", "begin 1", "out of bounds")
     )

@@ -27,7 +27,7 @@ def reason_of(step: Step, java: Normal, ours: Normal) -> Reason | None:
 
 
 def ends_silently(step: Step, before: Sequence[Step]) -> bool:
-    """Tell whether brokers keep different things after this step, by intention, though they answer the same."""
+    """Return True if brokers keep different things after this step, by intention, though they answer the same."""
     if step.code == 314 and not step.fields.get("topic", "").strip():
         return True  # "copies of offsets (314) without a topic", below
     if step.code == 215:  # "resets (222) that no client has taken", below
@@ -111,7 +111,7 @@ def _known_alone(value: Any) -> Any:
 
 
 def _is_more(java: Normal, ours: Normal) -> bool:
-    """Tell whether Java's answer is ours, with additional groups that were never made: their offsets may be those of a deleted one."""
+    """Return True if Java's answer is ours, with additional groups that were never made: their offsets may be those of a deleted one."""
     theirs, own = java.get("body"), ours.get("body")
     if not isinstance(theirs, dict) or not isinstance(own, dict):
         return False
@@ -119,7 +119,7 @@ def _is_more(java: Normal, ours: Normal) -> bool:
 
 
 def _retries_differ(java: Normal, ours: Normal) -> bool:
-    """Tell whether tables of topics differ in topics of retries alone: in their `order`, and in those that Java has without queues."""
+    """Return True if tables of topics differ in topics of retries alone: in their `order`, and in those that Java has without queues."""
     theirs, own = (answer.get("body", {}).get("topicConfigTable") for answer in (java, ours))
     if theirs is None or own is None:
         return False

@@ -47,7 +47,7 @@ class Reason(NamedTuple):
     """The brokers may keep different things after answers that are the same."""
 
     def applies(self, step: Step, java: Normal, ours: Normal) -> bool:
-        """Tell whether this is why two answers differ."""
+        """Return True if this is why two answers differ."""
         return (
             (self.codes is None or step.code in self.codes)
             and all(map(_is_one_of, _codes(java, ours), self.answers))
@@ -67,13 +67,13 @@ def silent_reason_of(step: Step, java: Normal, ours: Normal) -> Reason | None:
 
 
 def ends_silently(step: Step, _before: Sequence[Step]) -> bool:
-    """Tell whether brokers keep different things after this step, by intention, though they answer the same."""
+    """Return True if brokers keep different things after this step, by intention, though they answer the same."""
     is_bare = step.code == 34 and b'"withoutSub":true' in step.body
     return is_bare and b'"heartbeatFingerprint":0' not in step.body  # "heartbeats without subscriptions", below
 
 
 def _is_exception(java: Normal) -> bool:
-    """Tell whether Java failed rather than refused."""
+    """Return True if Java failed rather than refused."""
     remark = java.get("remark") or ""
     return java.get("code") == 1 and ("Exception" in remark or "Error" in remark)
 
@@ -93,7 +93,7 @@ def _is_one_of(code: int | None, wanted: Answer) -> bool:
 
 
 def _are_refused(java: Normal, ours: Normal) -> bool:
-    """Tell whether both brokers answered that they will not."""
+    """Return True if both brokers answered that they will not."""
     return bool(java.get("code")) and bool(ours.get("code"))
 
 
@@ -102,13 +102,13 @@ def _is_spoilt_and_refused(step: Step, java: Normal, ours: Normal) -> bool:
 
 
 def _has_more(java: Normal, ours: Normal, name: str) -> bool:
-    """Tell whether a table of Java's is ours with more in it."""
+    """Return True if a table of Java's is ours with more in it."""
     theirs, own = java.get("body", {}).get(name), ours.get("body", {}).get(name)
     return theirs is not None and own is not None and own.items() < theirs.items()
 
 
 def _only(java: Normal, ours: Normal, *names: str) -> bool:
-    """Tell whether the answers differ in these places alone."""
+    """Return True if the answers differ in these places alone."""
     return all(java.get(name) == ours.get(name) for name in {*java, *ours} - {*names, "remark"})
 
 

@@ -104,7 +104,7 @@ def kind_of(frame: Golden) -> str:
 
 
 def written_by_java(frame: Golden) -> bool:
-    """Say whether Java chose each byte: frames of language OTHER were asked for by hand, with other spacing."""
+    """Return True if Java chose each byte: frames of language OTHER were asked for by hand, with other spacing."""
     return frame.expected["header"]["language"] != "OTHER"
 
 

@@ -70,7 +70,7 @@ class AccessControl:
             self.guard.replace_directory(directory)
 
     def may_change_super_users(self, command: Command) -> bool:
-        """Tell whether a request may make or change super users: one of them has signed it, or requests need no signature."""
+        """Return True if a request may make or change super users: one of them has signed it, or requests need no signature."""
         name = (command.ext_fields or {}).get(ACCESS_KEY)
         if not name:
             return True
@@ -78,7 +78,7 @@ class AccessControl:
         return user is not None and user.type is UserType.SUPER
 
     def may_see_passwords(self, command: Command, peer: Peer) -> bool:
-        """Tell whether the answer may hold passwords: a super user has signed the request. Java shows them to every user."""
+        """Return True if the answer may hold passwords: a super user has signed the request. Java shows them to every user."""
         if self.guard is None:
             return False
         try:

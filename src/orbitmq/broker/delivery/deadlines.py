@@ -42,11 +42,11 @@ class Deadlines:
         return self.was_left(queue_offset) or self.has_waited(queue_offset, now_ms)
 
     def was_left(self, queue_offset: int) -> bool:
-        """Tell whether an earlier run left a message: then it may be due before it `has_waited` in this one."""
+        """Return True if an earlier run left a message: then it may be due before it `has_waited` in this one."""
         return queue_offset < self._left_end
 
     def has_waited(self, queue_offset: int, now_ms: int) -> bool:
-        """Tell whether a message has waited for its level's delay in this run."""
+        """Return True if a message has waited for its level's delay in this run."""
         return queue_offset < self._due_until(now_ms)
 
     def _due_until(self, now_ms: int) -> int:

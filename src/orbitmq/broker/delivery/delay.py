@@ -248,7 +248,7 @@ class DelayQueues:
             return None
 
     def _has_copy(self, note: LevelProgress) -> bool:
-        """Say whether the message was sent on, by what lies in the log where its copy should be.
+        """Return True if the message was sent on, by what lies in the log where its copy should be.
 
         A power cut may leave the note and take the copy, and another message may have come to its place since.
         """

@@ -42,7 +42,7 @@ class DeliveredCopies:
         return sum(map(len, self._places.values()))
 
     def take(self, key: bytes | None, topic: str, waiting_at: int) -> bool:
-        """Say whether a waiting message was delivered, and count its copy for no other.
+        """Return True if a waiting message was delivered, and count its copy for no other.
 
         Args:
             key: its UNIQ_KEY; without one nothing is known.

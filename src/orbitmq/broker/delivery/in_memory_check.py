@@ -12,7 +12,7 @@ IN_MEMORY_SIZE = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 
 
 
 def is_in_memory(store: Store, topic: str, queue_id: int) -> bool:
-    """Tell whether the queue's very first message is there and not yet history."""
+    """Return True if the queue's very first message is there and not yet history."""
     if store.min_offset(topic, queue_id) > 0:
         return False
     first = store.message_at(topic, queue_id, 0)

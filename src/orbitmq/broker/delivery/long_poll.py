@@ -172,7 +172,7 @@ class HeldPulls(Generic[T]):
 
     @property
     def has_ready(self) -> bool:
-        """Say whether pulls are to be tried again."""
+        """Return True if pulls are to be tried again."""
         return bool(self._turns)
 
     def next_ready(self) -> HeldPull[T] | None:

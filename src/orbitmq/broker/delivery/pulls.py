@@ -120,7 +120,7 @@ class Pulls:
 
     @property
     def is_busy(self) -> bool:
-        """Say whether this turn of the loop has read enough properties: pulls that test them are for a turn to come."""
+        """Return True if this turn of the loop has read enough properties: pulls that test them are for a turn to come."""
         return self._turn_work >= _TURN_WORK or self.held.has_ready
 
     def read(self, header: PullMessage, selection: Selection) -> Reply:

@@ -187,7 +187,7 @@ def _is_count(text: str) -> bool:
 
 
 def _is_plain(sys_flag: int) -> bool:
-    """Say whether a flag has no bits that only the broker sets; that of a half message is looked at with its properties."""
+    """Return True if a flag has no bits that only the broker sets; that of a half message is looked at with its properties."""
     reserved = sys_flag & SysFlag.FOR_THE_BROKER
     return sys_flag in _INT32 and reserved in (0, SysFlag.TRANSACTION_PREPARED)
 

@@ -90,7 +90,7 @@ class AutoCreation:
         """Writes that the disk refused."""
 
     def are_known(self, groups: Sequence[str]) -> bool:
-        """Say whether all groups have what their clients need."""
+        """Return True if all groups have what their clients need."""
         for group in groups:
             config = self._groups.configs.get(group)
             if config is None or (config.retry_queue_count > 0 and self._topics.get(retry_topic(group)) is None):

@@ -73,7 +73,7 @@ class GroupConfigs(VersionedTable[GroupConfig]):
         return self._put(group, GroupConfig(group=group), now_ms) if self.has_room(group) else None
 
     def is_forbidden(self, group: str, topic: str) -> bool:
-        """Say whether a group may not read a topic, which an administrator has said."""
+        """Return True if a group may not read a topic, which an administrator has said."""
         topics = self.forbidden.get(group)
         return topics is not None and topics.get(topic, 0) & _READ != 0
 

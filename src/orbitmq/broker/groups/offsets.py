@@ -81,7 +81,7 @@ class GroupOffsets:
         self.version, self.is_copied = version, True
 
     def is_reset(self, group: str, topic: str, queue_id: int) -> bool:
-        """Say whether the group's readers have to be told another offset first."""
+        """Return True if the group's readers have to be told another offset first."""
         return (group, topic, queue_id) in self.resets
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:

@@ -39,7 +39,7 @@ class Ticket:
 
     @property
     def is_in_file(self) -> bool:
-        """Say whether the file has this content, and no later one."""
+        """Return True if the file has this content, and no later one."""
         return self._file.written == self._number
 
     def write(self) -> None:

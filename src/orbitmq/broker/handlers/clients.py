@@ -97,7 +97,7 @@ def get_consumer_list(tables: ClientTables, call: Call[GetConsumerList]) -> Repl
 
 @handlers.on(CheckClientConfig)
 def check_client_config(tables: ClientTables, call: Call[CheckClientConfig]) -> Reply:
-    """Say whether this broker can filter as a subscription asks; nothing is wrong with none at all."""
+    """Return True if this broker can filter as a subscription asks; nothing is wrong with none at all."""
     if call.command.body:
         tables.filters.check(decode_subscription_check(call.command.body).subscription, call.now_ms)
     return Reply()

@@ -67,7 +67,7 @@ def look(ask: Callable[[], int]) -> int:
 
 
 def is_system_group(group: str) -> bool:
-    """Say whether a group is the broker's own."""
+    """Return True if a group is the broker's own."""
     return group.lower().startswith(_SYSTEM_GROUPS)
 
 

@@ -160,7 +160,7 @@ class HeldPops(Generic[T]):
 
     @property
     def has_closed(self) -> bool:
-        """Say whether requests of closed connections are here still."""
+        """Return True if requests of closed connections are here still."""
         return bool(self._closed)
 
     def forget_some(self, count: int) -> list[HeldPop[T]]:

@@ -107,7 +107,7 @@ class OrderedQueues:
         return due_ms if due_ms > self._monotonic() else None
 
     def has_room(self, place: OrderedPlace) -> bool:
-        """Say whether a batch of a queue may be given; where there are too many, forgets one whose time is over."""
+        """Return True if a batch of a queue may be given; where there are too many, forgets one whose time is over."""
         if place in self._held or len(self._held) < self._count_max:
             return True
         now_ms = self._monotonic()

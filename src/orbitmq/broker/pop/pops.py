@@ -149,7 +149,7 @@ class Pops:
 
     @property
     def is_full(self) -> bool:
-        """Say whether so many checkpoints have messages left that no more are made."""
+        """Return True if so many checkpoints have messages left that no more are made."""
         return self._revive_log.checkpoints.count >= self._limits.checkpoints_max
 
     def pop(self, asked: PopRequest) -> PopResult:
@@ -176,7 +176,7 @@ class Pops:
 
     @property
     def is_busy(self) -> bool:
-        """Say whether this turn of the loop has read enough properties: pops that test them are for a turn to come."""
+        """Return True if this turn of the loop has read enough properties: pops that test them are for a turn to come."""
         return self._turn_work >= _TURN_WORK
 
     def _note_work(self, work: int) -> None:
@@ -216,7 +216,7 @@ class Pops:
             peeked.size += len(found.body)
 
     def has_messages(self, topic: str, group: str, queue_id: int) -> bool:
-        """Say whether a pop would find messages, filters aside."""
+        """Return True if a pop would find messages, filters aside."""
         return any(
             self._waiting(name, group, number) > 0
             for name, kind in _sources(topic, group)
@@ -224,7 +224,7 @@ class Pops:
         )
 
     def has_messages_in_order(self, topic: str, group: str, queue_id: int, attempt_id: str | None) -> bool:
-        """Say whether a pop in order would find messages."""
+        """Return True if a pop in order would find messages."""
         return any(
             self._waiting(topic, group, number) > 0
             and self._ordered.blocked_until_ms((topic, group, number), attempt_id) is None
@@ -273,7 +273,7 @@ class Pops:
         return self._ordered.blocked_until_ms(place) is None
 
     def _was_stored(self, topic: str, queue_id: int, queue_offset: int, pop_time_ms: int) -> bool:
-        """Say whether a message can have been popped then: a power cut may have taken another one of its number."""
+        """Return True if a message can have been popped then: a power cut may have taken another one of its number."""
         record = self._store.message_at(topic, queue_id, queue_offset)
         return record is not None and self._store.counted_at_ms(record) <= pop_time_ms
 

@@ -62,7 +62,7 @@ class ControlledRole:
 
     @property
     def is_master(self) -> bool:
-        """Say whether this broker leads."""
+        """Return True if this broker leads."""
         return self.broker_id == self.master_id
 
     def begin(self, store: Store, file: EpochFile) -> Epochs:

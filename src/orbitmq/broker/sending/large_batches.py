@@ -17,7 +17,7 @@ class QueuedBatch:
 
     @property
     def is_next(self) -> bool:
-        """Say whether all that came before are done."""
+        """Return True if all that came before are done."""
         return self._line[0] is self
 
 

@@ -75,7 +75,7 @@ class QueueResolver:
         return self._retry_or_dead_letter(header, config, now_ms) if topic.startswith(RETRY_PREFIX) else config
 
     def is_missing(self, topic: str) -> bool:
-        """Say whether a topic is not there, or earlier sends still wait for it, and nothing else forbids the send."""
+        """Return True if a topic is not there, or earlier sends still wait for it, and nothing else forbids the send."""
         is_there = self.topics.get(topic) is not None and topic not in self._awaited
         return self.is_writable and not is_there and topic not in self._closed
 

@@ -138,7 +138,7 @@ class Timers:
 
     @property
     def is_changed(self) -> bool:
-        """Say whether there is something that the checkpoint on the disk does not tell."""
+        """Return True if there is something that the checkpoint on the disk does not tell."""
         return (self._files.queue_offset, self.delivered_count) != self._saved
 
     @property
@@ -154,7 +154,7 @@ class Timers:
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether any message waits for its time."""
+        """Return True if any message waits for its time."""
         return self._files.wheel.file is not None or self.queue_behind > 0
 
     def slot_count(self, due_ms: int) -> int:
@@ -427,7 +427,7 @@ class Timers:
         self.metrics.went(topic)
 
     def _was_delivered(self, record: Record, topic: str) -> bool:
-        """Say whether a former master has put the message where it is to go now."""
+        """Return True if a former master has put the message where it is to go now."""
         copies = self._copies
         return bool(copies) and copies.take(
             find_property(record.properties, b"UNIQ_KEY"), topic, record.physical_offset

@@ -53,7 +53,7 @@ class AskedTime(NamedTuple):
 
 
 def asks_for_time(properties: Mapping[str, str]) -> bool:
-    """Say whether properties ask for a time. One that was delivered by a timer asks for none any more."""
+    """Return True if properties ask for a time. One that was delivered by a timer asks for none any more."""
     return TimerProperty.OUT_MS not in properties and any(name in properties for name in ASKING)
 
 
@@ -113,7 +113,7 @@ def wait_form(draft: Draft, properties: Mapping[str, str], due_ms: int) -> Draft
 
 
 def is_congested(count: int, count_max: int, chance: float) -> bool:
-    """Say whether a step has too many messages to take another one.
+    """Return True if a step has too many messages to take another one.
 
     Args:
         count: what it has.

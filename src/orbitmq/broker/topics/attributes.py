@@ -51,7 +51,7 @@ def parse_attribute_changes(text: str | None) -> dict[str, str]:
 
 
 def wants_mixed_messages(changes: Mapping[str, str]) -> bool:
-    """Say whether a topic shall take messages of every type."""
+    """Return True if a topic shall take messages of every type."""
     return changes.get(f"+{MESSAGE_TYPE}") == MIXED
 
 

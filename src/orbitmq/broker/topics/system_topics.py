@@ -38,7 +38,7 @@ _SCHEDULE_QUEUE_COUNT = 18
 
 
 def is_system_topic(topic: str) -> bool:
-    """Tell whether `topic` is the broker's own and may not be made or deleted by a client."""
+    """Return True if `topic` is the broker's own and may not be made or deleted by a client."""
     return topic in _SYSTEM_TOPICS or topic.startswith("rmq_sys_")
 
 

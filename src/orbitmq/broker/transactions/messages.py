@@ -48,7 +48,7 @@ class Ending(NamedTuple):
 
 
 def is_prepared(properties: Mapping[str, str]) -> bool:
-    """Tell whether properties make a message the half of a transaction."""
+    """Return True if properties make a message the half of a transaction."""
     return properties.get(PropertyName.TRAN_MSG, "").lower() == "true"
 
 

@@ -70,7 +70,7 @@ class CheckRules:
         return int(text) * 1000 if text.isdecimal() and len(text) <= _DIGITS_MAX else self.timeout_ms
 
     def is_late(self, half: Record, now_ms: int) -> bool:
-        """Tell whether a producer that wanted not to be asked for a time decides after it: only a check counts then."""
+        """Return True if a producer that wanted not to be asked for a time decides after it: only a check counts then."""
         if _IMMUNITY not in half.properties:  # most do not: nothing is parsed for them
             return False
         immunity_ms = self.immunity_ms(parse_properties(half.properties))

@@ -24,7 +24,7 @@ class EndedOffsets:
         self._chunks: dict[int, bytearray] = {}
 
     def __contains__(self, offset: int) -> bool:
-        """Tell whether the half message at a queue offset needs no decision any more."""
+        """Return True if the half message at a queue offset needs no decision any more."""
         if offset < self.floor:
             return True
         index, bit = divmod(offset, _CHUNK_COUNT)

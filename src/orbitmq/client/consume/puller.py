@@ -286,7 +286,7 @@ class Puller:
         return len(messages)
 
     def _was_reset(self, result: PullResult) -> bool:
-        """Say whether the group's offset was reset: the queue has the one that was asked for."""
+        """Return True if the group's offset was reset: the queue has the one that was asked for."""
         header = result.header
         return header.min_offset <= self.window.pull_offset <= header.max_offset
 

@@ -79,7 +79,7 @@ def leaders(topic: str, route: TopicRoute) -> dict[MessageQueue, str]:
 
 
 def is_logical(queue: MessageQueue) -> bool:
-    """Say whether a queue is one of a static topic."""
+    """Return True if a queue is one of a static topic."""
     return queue.broker_name.startswith(LOGICAL_BROKER_PREFIX)
 
 

@@ -50,7 +50,7 @@ class SendResult(NamedTuple):
 
 
 def is_stored(answer: Command) -> bool:
-    """Say whether a broker has stored what it answers so, even where it has not kept its whole promise in time."""
+    """Return True if a broker has stored what it answers so, even where it has not kept its whole promise in time."""
     return answer.code in _STATUS
 
 

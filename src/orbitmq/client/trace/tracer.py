@@ -216,7 +216,7 @@ class Tracer:
                 )
 
     def is_traced(self, message: StoredMessage) -> bool:
-        """Tell whether a received message is to be traced: its producer and its broker may have said no."""
+        """Return True if a received message is to be traced: its producer and its broker may have said no."""
         return message.properties.get(PropertyName.TRACE_ON) != "false" and not self._is_about_traces(message.topic)
 
     def _is_about_traces(self, topic: str) -> bool:

@@ -188,7 +188,7 @@ def _records(content: bytes) -> tuple[list[Saved], int, bool]:
 
 
 def _has_record_behind(content: bytes, at: int) -> bool:
-    """Say whether a whole record follows the one that is damaged, by the size that it says it has."""
+    """Return True if a whole record follows the one that is damaged, by the size that it says it has."""
     if at + _HEAD.size > len(content):
         return False
     size, _ = _HEAD.unpack_from(content, at)

@@ -154,7 +154,7 @@ class Peers:
         return self._addresses
 
     def is_connected(self, number: int) -> bool:
-        """Say whether there is a connection to a node now."""
+        """Return True if there is a connection to a node now."""
         return self._addresses[number] in self._pool.addresses
 
     def start(self) -> None:

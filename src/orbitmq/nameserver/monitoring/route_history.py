@@ -71,7 +71,7 @@ class RouteHistory:
             self._forgotten_at_ms = gone.trigger.at_ms
 
     def reaches_back_to(self, at_ms: int) -> bool:
-        """Tell whether everything that happened after `at_ms` is known: written down, and not forgotten."""
+        """Return True if everything that happened after `at_ms` is known: written down, and not forgotten."""
         if at_ms < self._began_at_ms:
             return False
         return self._forgotten_at_ms is None or self._forgotten_at_ms < at_ms

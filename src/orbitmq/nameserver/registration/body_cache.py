@@ -87,7 +87,7 @@ class CachedBody(NamedTuple):
         return len(self.start) + len(self.before) + (len(self.after) if isinstance(self.after, bytes) else 0)
 
     def ends(self, data: bytes, body_start: int = 0) -> bool:
-        """Tell whether its body is what stands in `data` from `body_start` on."""
+        """Return True if its body is what stands in `data` from `body_start` on."""
         # Both parts are compared where they lie: joining or cutting them first would copy the body each time.
         after = self.after
         return (

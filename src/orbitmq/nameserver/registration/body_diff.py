@@ -39,7 +39,7 @@ Entries = dict[str, dict[str, Any]]
 
 
 def is_plain(part: bytes, topic_count: int) -> bool:
-    """Tell whether a parsed body's part after the DataVersion has its usual frame, and no braces in texts.
+    """Return True if a parsed body's part after the DataVersion has its usual frame, and no braces in texts.
 
     Args:
         topic_count: how many topics the parser found.

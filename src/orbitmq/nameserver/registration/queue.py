@@ -63,7 +63,7 @@ class RegistrationQueue:
         self._is_awake = False
 
     def has_before(self, concerns: Concerns) -> bool:
-        """Tell whether an unfinished change concerns any of these."""
+        """Return True if an unfinished change concerns any of these."""
         concerned = self._concerned.keys()
         if concerns is EVERYTHING:
             return bool(self.jobs)

@@ -154,7 +154,7 @@ class RouteTable:
         return self.tables.master_of(key.broker_name, broker_id, key.cluster)
 
     def holds(self, broker: Registration, queues: Mapping[str, QueueData]) -> bool:
-        """Tell whether the table holds some of a registered broker's queues just as `register` enters them."""
+        """Return True if the table holds some of a registered broker's queues just as `register` enters them."""
         group = self.tables.group_of(broker.key.broker_name)
         return group is not None and self.tables.agrees_with(group.broker_name, _as_entered(broker, group, queues))
 
@@ -379,7 +379,7 @@ def _change_of(
 
 
 def _is_prime_slave(broker: Registration, group: BrokerGroup) -> bool:
-    """Tell whether a broker speaks for its group although it is no master."""
+    """Return True if a broker speaks for its group although it is no master."""
     return broker.broker_id != MASTER_ID and broker.acting_master is not None and broker.broker_id == group.smallest_id
 
 

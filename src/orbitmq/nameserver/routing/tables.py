@@ -216,7 +216,7 @@ class Tables:
         return MasterAddresses(lease.ha_address, master) if lease is not None else NO_MASTER
 
     def agrees_with(self, broker_name: str, queues: Mapping[str, QueueData]) -> bool:
-        """Tell whether the table holds these topics of a broker name just so."""
+        """Return True if the table holds these topics of a broker name just so."""
         known, nothing = self._topics, _NO_QUEUES
         for topic, queue in queues.items():
             held = known.get(topic, nothing).get(broker_name)

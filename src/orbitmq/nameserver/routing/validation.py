@@ -103,7 +103,7 @@ def _check_mapping(mapping: Any) -> None:
 
 
 def is_registered_name(name: str) -> bool:
-    """Say whether `check_registered_name` takes a name."""
+    """Return True if `check_registered_name` takes a name."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 

@@ -107,7 +107,7 @@ class WaitingAnswers:
 
     @property
     def is_over_budget(self) -> bool:
-        """Tell whether large answers had better wait."""
+        """Return True if large answers had better wait."""
         if not self._size_max or self.size <= self._size_max * OVER_BUDGET_SHARE:
             return False
         self._looks += 1

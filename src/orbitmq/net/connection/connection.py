@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
         self._tell_waiting()
 
     def has_room(self, size: int) -> bool:
-        """Tell whether an answer of so many bytes may go out now: the peer reads, and others do, too."""
+        """Return True if an answer of so many bytes may go out now: the peer reads, and others do, too."""
         if self._flow.is_paused:
             return False
         return size <= LARGE_SIZE or not self._endpoint.waiting_answers.is_over_budget

@@ -98,7 +98,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._transport.abort()
 
     def is_closing(self) -> bool:
-        """Tell whether the transport below is closing or closed."""
+        """Return True if the transport below is closing or closed."""
         return self._transport.is_closing()
 
     def get_write_buffer_size(self) -> int:

@@ -52,7 +52,7 @@ class Peer(Protocol):
         ...
 
     def has_room(self, size: int) -> bool:
-        """Tell whether an answer of so many bytes may go out now: the peer reads, and others do, too."""
+        """Return True if an answer of so many bytes may go out now: the peer reads, and others do, too."""
         ...
 
     def send_oneway(self, header: object, body: bytes = b"", *, code: int | None = None) -> None:

@@ -54,7 +54,7 @@ class FileOptions:
 
 
 def reads_files(options: Mapping[str, str]) -> bool:
-    """Say whether a query's options name a log directory."""
+    """Return True if a query's options name a log directory."""
     return any(name.lower() == PATH_OPTION.lower() for name in options)
 
 

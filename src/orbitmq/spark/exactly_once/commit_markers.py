@@ -151,7 +151,7 @@ class Marker:
         return sum(part.count for part in self.filled.values())
 
     def takes(self, attempt_id: AttemptId) -> bool:
-        """Say whether a half message of this batch is to be committed."""
+        """Return True if a half message of this batch is to be committed."""
         unverified = self.attempts.get(attempt_id.attempt)
         return unverified is not None and not any(first <= attempt_id.serial <= last for first, last in unverified)
 

@@ -159,7 +159,7 @@ class TransactionTimeouts:
     given_up_ms: int
 
     def may_end(self, age_ms: int) -> bool:
-        """Say whether the driver may still end a half message of this age by itself.
+        """Return True if the driver may still end a half message of this age by itself.
 
         A Java broker stores an old half message again when it asks about it. Told to commit the older record then, it
         delivers the message, and once more when it gets its answer.
@@ -167,7 +167,7 @@ class TransactionTimeouts:
         return self.direct_ms is None or age_ms < self.direct_ms
 
     def may_be_given_up(self, age_ms: int) -> bool:
-        """Say whether a half message of this age may be one that the broker asks no producer about any more."""
+        """Return True if a half message of this age may be one that the broker asks no producer about any more."""
         return age_ms >= self.given_up_ms
 
 

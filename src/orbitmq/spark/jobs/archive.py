@@ -105,7 +105,7 @@ def check_archive(
 
 
 def check_queues(queues: Iterable[QueueCount]) -> list[CheckResult]:
-    """Return whether the messages of all queues are there once each."""
+    """Return True if the messages of all queues are there once each."""
     queues = list(queues)
     rows, distinct = sum(queue.rows for queue in queues), sum(queue.distinct for queue in queues)
     return [
@@ -117,7 +117,7 @@ def check_queues(queues: Iterable[QueueCount]) -> list[CheckResult]:
 
 
 def has_rows(directory: Path | HadoopDirectory) -> bool:
-    """Tell whether anything was archived there."""
+    """Return True if anything was archived there."""
     return any(directory.glob("date=*/batch=*/*.parquet"))
 
 

@@ -39,7 +39,7 @@ class Cluster(NamedTuple):
         return run(self._ask(lambda admin: admin.topic_stats(topic)))
 
     def has_topic(self, topic: str) -> bool:
-        """Say whether there is such a topic.
+        """Return True if there is such a topic.
 
         Raises:
             ClientError, ConfigError: as `topic_stats`.

@@ -183,7 +183,7 @@ def _show_reasons(spark: SparkSession, plan: ContractPlan, screen: Screen) -> No
 
 
 def _check_sent(spark: SparkSession, cluster: Cluster, plan: ContractPlan, first_batch: int | None) -> CheckResult:
-    """Return whether the bad messages of this run are in quarantine once each; retention may have taken older ones."""
+    """Return True if the bad messages of this run are in quarantine once each; retention may have taken older ones."""
     from pyspark.sql import functions as f
 
     if first_batch is None or not has_rows(plan.bad):

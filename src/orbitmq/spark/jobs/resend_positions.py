@@ -167,7 +167,7 @@ def check_resent(
     before: ResendProgress,
     after: ResendProgress,
 ) -> list[CheckResult]:
-    """Return whether messages are in their topics once each, and those of each key in order.
+    """Return True if messages are in their topics once each, and those of each key in order.
 
     All that the job has ever sent is checked, or what this run had to send where retention has taken some of it.
 

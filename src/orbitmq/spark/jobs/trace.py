@@ -99,7 +99,7 @@ def evaluate_traces(spark: SparkSession, cluster: Cluster, plan: TracePlan, scre
 
 
 def check_consumptions(latencies: list[Latency], counts: Consumptions) -> list[CheckResult]:
-    """Return whether every consumption is counted once: in a latency, or as one that has none for a reason."""
+    """Return True if every consumption is counted once: in a latency, or as one that has none for a reason."""
     measured = sum(latency.messages for latency in latencies)
     told = counts.measured + counts.untold + counts.delayed + counts.earlier
     claim = (

@@ -66,7 +66,7 @@ class Blocks:
         return not self._blocks and self._next_begin >= self._end
 
     def is_head(self, block: Block) -> bool:
-        """Say whether what is pulled for the block next is handed on immediately."""
+        """Return True if what is pulled for the block next is handed on immediately."""
         return bool(self._blocks) and self._blocks[0] is block
 
     def due(self) -> Iterator[Block]:

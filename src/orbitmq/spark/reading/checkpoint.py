@@ -24,7 +24,7 @@ class Origin(NamedTuple):
     stored_at_ms: int
 
     def is_of_another(self, now: Origin) -> bool:
-        """Say whether a queue that begins at `now` is another one. A slave may keep more of the same than its master."""
+        """Return True if a queue that begins at `now` is another one. A slave may keep more of the same than its master."""
         return now.offset <= self.offset and now.stored_at_ms > self.stored_at_ms
 
 
@@ -68,7 +68,7 @@ class StreamPosition(NamedTuple):
         return max(self.offsets.get(queue, 0), 0 if origin is None else origin.offset + 1)
 
     def is_recreated(self, queue: MessageQueue, now: Origin) -> bool:
-        """Say whether a queue that begins at `now` is another one than that of its name which was read up to here."""
+        """Return True if a queue that begins at `now` is another one than that of its name which was read up to here."""
         then, offset = self.origins.get(queue), self.offsets.get(queue)
         if then is not None and then.is_of_another(now):
             return True

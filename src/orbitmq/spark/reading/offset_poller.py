@@ -341,7 +341,7 @@ class OffsetPoller:
 
 
 def _is_passing(error: ClientError) -> bool:
-    """Say whether the same question may be answered a little later: the server is away, or busy."""
+    """Return True if the same question may be answered a little later: the server is away, or busy."""
     if isinstance(error, QueuesNotTold):
         error = error.error
     if isinstance(error, RemoteRefused):

@@ -96,7 +96,7 @@ class TriggerGate:
         self._opened_at = -float("inf")
 
     def opens(self, count: int, now_s: float) -> bool:
-        """Say whether a batch of `count` messages goes now."""
+        """Return True if a batch of `count` messages goes now."""
         if self._count_min is not None and count < self._count_min and now_s - self._opened_at < self._delay_s:
             return False
         self._opened_at = now_s

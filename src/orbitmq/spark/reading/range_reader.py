@@ -194,7 +194,7 @@ class RangeReader:
         block.cursor = block.end
 
     def _is_patient(self) -> bool:
-        """Say whether it is tried again: `retries` times, and until `brokerTimeoutMs` are over."""
+        """Return True if it is tried again: `retries` times, and until `brokerTimeoutMs` are over."""
         now = time.monotonic()
         if not self._attempt:
             self._failing_since = now

@@ -161,7 +161,7 @@ def _keys(data: Bytes, starts: Positions, separators: Positions) -> npt.NDArray[
 
 
 def _repeats(keys: npt.NDArray[Any], rows: Positions, step: int) -> bool:
-    """Say whether two pairs of a row that are `step` apart have the same key."""
+    """Return True if two pairs of a row that are `step` apart have the same key."""
     same = np.flatnonzero(keys[step:] == keys[:-step])
     return bool((rows[same] == rows[same + step]).any())
 

@@ -255,7 +255,7 @@ def _tail(prefix: str, first: int, count: int) -> pa.Array:
 
 
 def _is_valid(encoded: pa.Array, pair_count: int) -> bool:
-    """Say whether names and values have no separators inside them, and are UTF-8."""
+    """Return True if names and values have no separators inside them, and are UTF-8."""
     _, offsets, data = encoded.buffers()
     ends = np.frombuffer(offsets, np.int32)
     text = np.frombuffer(data, np.uint8)[ends[0] : ends[len(encoded)]]

@@ -136,7 +136,7 @@ def _find_record(commit_log: CommitLog, start: int, stop: int) -> int:
 
 
 def _is_blank(commit_log: CommitLog, start: int, stop: int) -> bool:
-    """Say whether only zeros lie there: room that was made for records, and not needed."""
+    """Return True if only zeros lie there: room that was made for records, and not needed."""
     for segment in commit_log.log.between(start, stop):
         low, high = max(start - segment.base, 0), min(stop, segment.end) - segment.base
         for at in range(low, high, RESERVE_SIZE):

@@ -142,7 +142,7 @@ class ConsumeQueue:
 
     @property
     def is_synced(self) -> bool:
-        """Say whether the files have all entries, and nothing behind them."""
+        """Return True if the files have all entries, and nothing behind them."""
         return not self._tail and self.data_end <= self.max_offset
 
     @property
@@ -189,7 +189,7 @@ class ConsumeQueue:
         self._seen = b""
 
     def lacks_start(self, physical_min: int) -> bool:
-        """Say whether the first files are missing: the first that is there begins with a message that is in the log.
+        """Return True if the first files are missing: the first that is there begins with a message that is in the log.
 
         Args:
             physical_min: the CommitLog's first byte.
@@ -208,7 +208,7 @@ class ConsumeQueue:
         self.max_offset = queue_offset + 1
 
     def goes_on_at(self, queue_offset: int) -> bool:
-        """Say whether this can be the next message: the next number, the first of all, or a topic made again."""
+        """Return True if this can be the next message: the next number, the first of all, or a topic made again."""
         return queue_offset in (self.max_offset, 0) or (not self.has_begun and 0 < queue_offset < _OFFSET_END)
 
     def replay(self, queue_offset: int, physical_offset: int, size: int, tag_code: int) -> bool:
@@ -507,7 +507,7 @@ class ConsumeQueue:
 
 
 def _is_entry(segment: Segment, number: int) -> bool:
-    """Say whether a file's entry of that number has a size."""
+    """Return True if a file's entry of that number has a size."""
     return segment.file.read(number * UNIT.size + 8, 4) != b"\0\0\0\0"
 
 

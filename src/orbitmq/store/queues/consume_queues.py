@@ -201,6 +201,6 @@ def check_directory_name(topic: str) -> str:
 
 
 def is_directory_name(topic: str) -> bool:
-    """Say whether `topic` can safely name a directory."""
+    """Return True if `topic` can safely name a directory."""
     is_step = topic in ("", ".", "..")
     return not (is_step or "/" in topic or "\0" in topic or len(topic.encode(errors="replace")) > NAME_SIZE_MAX)

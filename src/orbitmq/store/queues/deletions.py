@@ -28,7 +28,7 @@ class Deletions:
         return set(self._ends)
 
     def covers(self, topic: str, physical_offset: int) -> bool:
-        """Say whether a record was stored before its topic was deleted."""
+        """Return True if a record was stored before its topic was deleted."""
         return physical_offset < self._ends.get(topic, 0)
 
     def note(self, topic: str, log_end: int) -> None:

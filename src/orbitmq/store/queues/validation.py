@@ -31,7 +31,7 @@ class Shares(NamedTuple):
 
 
 def is_rising(entries: Iterable[Entry]) -> bool:
-    """Say whether entries follow the log's order, none of them empty. Where messages are missing, some are equal."""
+    """Return True if entries follow the log's order, none of them empty. Where messages are missing, some are equal."""
     before = 0
     for physical_offset, size, _tag_code in entries:
         if physical_offset < before or size <= 0:
@@ -41,7 +41,7 @@ def is_rising(entries: Iterable[Entry]) -> bool:
 
 
 def has_hole(entries: Iterable[Entry], start: int) -> bool:
-    """Say whether entries behind a queue's end lead to records before `start`: what lay between is gone.
+    """Return True if entries behind a queue's end lead to records before `start`: what lay between is gone.
 
     Entries of later records may be torn, or lie behind ones that never reached the disk: those are written again.
     """

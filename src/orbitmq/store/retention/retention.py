@@ -216,7 +216,7 @@ class Retention:
             log.warning("the disk is nearly full, and no file of the CommitLog may be deleted")
 
     def _may_delete_first(self, usage: Usage) -> bool:
-        """Say whether the CommitLog's first file may go now. The last one stays in any case."""
+        """Return True if the CommitLog's first file may go now. The last one stays in any case."""
         commit_log = self._commit_log
         segments = commit_log.log.segments
         if len(segments) < 2 or segments[1].base >= min(self._settled_end(), commit_log.end):

@@ -77,12 +77,12 @@ def check_usage(used_ratio: float | None, rules: RetentionRules) -> Usage:
 
 
 def is_refusing(usage: Usage, was_refusing: bool) -> bool:
-    """Say whether messages are refused: from FULL on, until the disk is below FORCING again."""
+    """Return True if messages are refused: from FULL on, until the disk is below FORCING again."""
     return usage is Usage.FULL or (usage is Usage.FORCING and was_refusing)
 
 
 def is_time_to_delete(usage: Usage, hour: int, *, is_asked: bool, rules: RetentionRules) -> bool:
-    """Say whether this round deletes anything.
+    """Return True if this round deletes anything.
 
     Args:
         is_asked: an administrator has asked for it.
@@ -91,7 +91,7 @@ def is_time_to_delete(usage: Usage, hour: int, *, is_asked: bool, rules: Retenti
 
 
 def may_delete(age_ms: int | None, usage: Usage, rules: RetentionRules) -> bool:
-    """Say whether the oldest file may go, in a round that deletes.
+    """Return True if the oldest file may go, in a round that deletes.
 
     Args:
         age_ms: every message in it is that old at least; None: unknown.

@@ -105,7 +105,7 @@ class Syncing:
 
     @property
     def is_attached(self) -> bool:
-        """Say whether a flusher is at work."""
+        """Return True if a flusher is at work."""
         return self._flusher is not None
 
     def start(self, stored_at_ms: int, entries_end: int = 0) -> None:

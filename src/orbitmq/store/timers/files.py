@@ -170,7 +170,7 @@ class TimerFiles:
         return count
 
     def is_placed(self, physical_offset: int) -> bool:
-        """Say whether a message before `placed_end` was in the wheel when the files were opened."""
+        """Return True if a message before `placed_end` was in the wheel when the files were opened."""
         at = bisect_left(self._placed, physical_offset)  # units follow the queue, and the queue the CommitLog
         return at < len(self._placed) and self._placed[at] == physical_offset
 
@@ -207,7 +207,7 @@ class TimerFiles:
 
     @property
     def is_behind(self) -> bool:
-        """Say whether the queue is read for a second time."""
+        """Return True if the queue is read for a second time."""
         return self.queue_offset < self.delivered_offset
 
     def unsynced(self) -> list[DiskFile]:
@@ -272,7 +272,7 @@ class TimerFiles:
             self.wheel.open()
 
     def _leads_to(self, start: int) -> bool:
-        """Say whether the wheel leads to each unit from `start` on: a power cut may have taken single slots.
+        """Return True if the wheel leads to each unit from `start` on: a power cut may have taken single slots.
 
         Their number alone does not tell: a message and one that takes another back together count nothing.
         """

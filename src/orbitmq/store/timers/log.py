@@ -42,7 +42,7 @@ class TimerLog:
 
     @property
     def is_empty(self) -> bool:
-        """Say whether there is no file."""
+        """Return True if there is no file."""
         return not self._log.segments
 
     @property

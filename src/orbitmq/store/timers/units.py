@@ -63,7 +63,7 @@ def parse_unit(buffer: bytes | bytearray | memoryview, at: int = 0) -> Unit:
 
 
 def is_whole(unit: Unit, position: int) -> bool:
-    """Say whether a unit may lie at `position` in the log.
+    """Return True if a unit may lie at `position` in the log.
 
     Args:
         position: bytes in the log; what comes before a unit in its slot lies before it in the log.

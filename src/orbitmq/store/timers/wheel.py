@@ -68,7 +68,7 @@ class TimerWheel:
 
     @property
     def exists(self) -> bool:
-        """Say whether there is a file of the right size."""
+        """Return True if there is a file of the right size."""
         return self._disk.exists(self.path) and self._disk.size(self.path) == self.size
 
     @property

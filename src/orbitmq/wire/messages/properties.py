@@ -20,7 +20,7 @@ _PAIR_LENGTH_MIN = 3  # one character of name, the separator, one of value
 
 
 def is_text(encoded: bytes) -> bool:
-    """Say whether encoded properties can be parsed."""
+    """Return True if encoded properties can be parsed."""
     try:
         encoded.decode()
     except UnicodeDecodeError:

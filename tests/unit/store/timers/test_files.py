@@ -59,7 +59,7 @@ def filled(count: int = 12, saved: int | None = None) -> World:
 
 
 def whole(world: World, count: int = 12) -> bool:
-    """Say whether every slot has its messages in order."""
+    """Return True if every slot has its messages in order."""
     return [world.due(5_000 + third * 1_000) for third in range(3)] == [
         list(range(third, count, 3)) for third in range(3)
     ]

@@ -8,5 +8,5 @@ from orbitmq.wire.header import decode_header, encode_header
 
 
 def travels_as(header: object, fields: Mapping[str, str]) -> bool:
-    """Say whether a header is written as exactly these ext fields, and read from them again."""
+    """Return True if a header is written as exactly these ext fields, and read from them again."""
     return encode_header(header) == fields and decode_header(type(header), fields) == header
