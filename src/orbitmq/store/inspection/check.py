@@ -1,4 +1,4 @@
-"""The check of a whole store: every record, every entry of a consume queue, every small file.
+"""The check of a whole store: every record, every small file, and of what is derived whether it agrees with the log.
 
 What is wrong is judged elsewhere; here files are walked, and findings are brought in order: one cause, one finding.
 """
@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from orbitmq.model.topic import TIMER_TOPIC
 from orbitmq.store.index.layout import IndexSizes
-from orbitmq.store.inspection.index_check import IndexCheck
+from orbitmq.store.inspection.derived_check import check_index, check_timers
 from orbitmq.store.inspection.issues import (
     RESTORE,
     START_CUTS,
@@ -36,7 +37,6 @@ from orbitmq.store.inspection.log_walk import Damage, LogWalk
 from orbitmq.store.inspection.queue_check import QueueCheck, QueueFiles, Ranges
 from orbitmq.store.inspection.reading import ReadOnlyFile, is_running, read_small
 from orbitmq.store.inspection.small_files import SMALL_SIZE_MAX, check_small_files
-from orbitmq.store.inspection.timer_check import TimerCheck
 from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.log.commit_log import RECORD_HEAD_SIZE, stored_at_in
 from orbitmq.store.log.segment import segment_name
@@ -57,8 +57,6 @@ class Sizes:
     queue_file_size: int | None = None
     index: IndexSizes | None = None
     timer_log_file_size: int | None = None
-    timer_precision_ms: int | None = None
-    """How long a slot of the timer wheel is."""
 
     def of_log(self, found: Collection[SizedFile]) -> int:
         """Return the size of the CommitLog's files."""
@@ -117,18 +115,10 @@ class StoreCheck:
             is_live=self.is_live,
             topics=topics,
         )
-        self._index = IndexCheck(root, sizes.index, is_settled=is_orderly)
-        self._timers = TimerCheck(
-            root,
-            sizes.timer_precision_ms,
-            sizes.timer_log_file_size,
-            is_live=self.is_live,
-            is_settled=is_orderly,
-        )
+        self._sizes = sizes
         files = commit_log_files(self._log_files, self._segment_size)
         self._walk = LogWalk(files, check_record_crc=check_record_crc, on_read=on_read)
         self._start = files[0].base if files else 0
-        self._index.pass_over(0, self._start)
         self._damages = Ranges()
         self._began_at_ms = self._stored_at_ms = 0
         self._is_orderly = is_orderly
@@ -141,8 +131,15 @@ class StoreCheck:
         if self.is_live:
             self._damages.add(self._walk.end, _EVERYTHING)
         yield from self.queues.issues(self._damages, self._start, self._walk.end)
-        yield from self._index.issues()
-        yield from self._timers.issues(self._damages, self._start)
+        log_end = _EVERYTHING if self.is_live else self._walk.end
+        yield from check_index(self._root, self._sizes.index, log_end, is_settled=self._is_orderly)
+        yield from check_timers(
+            self._root,
+            self._sizes.timer_log_file_size,
+            self.queues.ends.get((TIMER_TOPIC, 0), (0, None))[1],
+            is_live=self.is_live,
+            is_settled=self._is_orderly,
+        )
         yield from self._check_end()
         yield from check_small_files(
             self._root, self.queues.ends, self._start, told=self.queues.told, is_live=self.is_live
@@ -154,7 +151,6 @@ class StoreCheck:
         for found in self._walk.run():
             if isinstance(found, Damage):
                 self._damages.add(found.start, found.end)
-                self._index.pass_over(found.start, found.end)
                 self._is_damaged_at_end = found.is_tail
                 if not (self.is_live and (found.is_tail or self._is_cleaned(found))):
                     yield self._damage(found)
@@ -162,8 +158,6 @@ class StoreCheck:
             self.record_count += 1
             self._began_at_ms = self._began_at_ms or found.stored_at_ms
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
-            self._index.take(found)
-            self._timers.take(found)
             for form in (found, *lmq_forms(found)):
                 if form.physical_offset >= self._deletions.get(form.topic, 0):
                     self.queues.take(form)

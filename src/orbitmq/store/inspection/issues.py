@@ -8,7 +8,8 @@ from typing import NamedTuple
 from orbitmq.store.sync.checkpoint import LAYOUT_SIZE, parse_checkpoint
 
 START_CUTS = "the next start moves it into quarantine/; `orbitmq store salvage` brings whole records back"
-REBUILD = "run `orbitmq store rebuild`, or let the next start rebuild the queue"
+DIFFERS = "differs from the log"
+REBUILD = "run `orbitmq store rebuild`, or let the next start rebuild it"
 RESTORE = "bring it back from a copy"
 NOTHING = "nothing to do"
 

@@ -17,11 +17,9 @@ from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.inspection.check import Sizes
-from orbitmq.store.inspection.issues import Severity
+from orbitmq.store.inspection.derived_check import check_timers
 from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files, queue_directories
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
-from orbitmq.store.inspection.queue_check import Ranges
-from orbitmq.store.inspection.timer_check import TimerCheck
 from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.commit_log import CommitLog
@@ -57,16 +55,13 @@ class Rebuilt(NamedTuple):
 class _Seen:
     """What a first walk through the log has met."""
 
-    def __init__(self, timers: TimerCheck) -> None:
+    def __init__(self) -> None:
         self.keys: set[QueueKey] = set()
         self.record_count = self.damage_count = 0
         self.stored_at_ms = self.end = 0
-        self.damages = Ranges()
-        self.timers = timers
 
     def take(self, record: Record) -> None:
         self.record_count += 1
-        self.timers.take(record)
         self.stored_at_ms = max(self.stored_at_ms, record.stored_at_ms)
         if is_queued(record.sys_flag) and _has_queue(record):
             self.keys.add((record.topic, record.queue_id))
@@ -127,7 +122,7 @@ class _QueueRebuild:
         self._mark = RebuildMark(disk, root / "rebuild")
         self._deletions = Deletions(disk, root / "deleted")
         self._unplaced_count = 0
-        self._timer_sizes = sizes.timer_precision_ms, sizes.timer_log_file_size
+        self._timer_log_file_size = sizes.timer_log_file_size
         on_size(2 * sum(file.size for file in found))
 
     def run(self, topics: Collection[str] | None) -> Rebuilt:
@@ -156,30 +151,30 @@ class _QueueRebuild:
             # The next start indexes the log again, in the background.
             self._disk.remove(self._root / "index")
             self._disk.remove(self._root / "indexed")
-            self._remove_wrong_timers(seen)
+            self._remove_timers()
         self._mark.remove()
         return Rebuilt(len(ends), seen.record_count, self._unplaced_count, seen.damage_count, topics is None)
 
-    def _remove_wrong_timers(self, seen: _Seen) -> None:
-        """Leave what is valid: a log that is read again may deliver messages twice that have waited in several turns.
+    def _remove_timers(self) -> None:
+        """Have the wheel written again from the timer log, which goes only if it is wrong.
 
-        The checkpoint stays: it alone knows what has been delivered.
+        A log that is read again may deliver messages twice that have waited in several turns. The checkpoint stays: it alone
+        knows what has been delivered.
         """
-        issues = list(seen.timers.issues(seen.damages, self._commit_log.min_offset))
-        if any(issue.severity is Severity.WRONG for issue in issues):
-            self._disk.remove(self._root / "timerwheel")
-            if seen.timers.is_log_wrong:
-                self._disk.remove(self._root / "timerlog")
+        is_orderly = not self._disk.exists(self._root / "abort")
+        issues = check_timers(self._root, self._timer_log_file_size, None, is_live=False, is_settled=is_orderly)
+        is_log_wrong = any(issue.path.startswith("timerlog/") for issue in issues)
+        self._disk.remove(self._root / "timerwheel")
+        if is_log_wrong:
+            self._disk.remove(self._root / "timerlog")
 
     def _walk(self) -> _Seen:
         """Find out which queues there have to be: all of them are named before the first is touched."""
-        is_orderly = not self._disk.exists(self._root / "abort")
-        seen = _Seen(TimerCheck(self._root, *self._timer_sizes, is_live=False, is_settled=is_orderly))
+        seen = _Seen()
         walk = LogWalk(self._log_files, on_read=self._on_read)
         for found in walk.run():
             if isinstance(found, Damage):
                 seen.damage_count += 1
-                seen.damages.add(found.start, found.end)
                 log.warning("passed over damage from %d to %d: %s", found.start, found.end, found.reason)
             else:
                 self._see(found, seen)

@@ -9,6 +9,8 @@ from random import Random
 import pytest
 
 from orbitmq.store import FlushMode, Store, StoreConfig
+from orbitmq.store.index.index_file import IndexWriter
+from orbitmq.store.index.layout import NO_ENTRIES
 from orbitmq.store.index.search import IndexQuery
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
@@ -210,13 +212,12 @@ class Life:
         """Do what the thread does now and then."""
         index = store.index
         assert index is not None
-        while index._builder.unsealed:
-            writer = index._builder.unsealed[0]
-            index._commits.seal(writer)
-            index._sealed(writer, None)
-        mark = index._builder.newest_mark(store.durable_offset)
-        if mark is not None and mark[1] is index._writer():
-            index._commits.commit(mark, [] if mark[1] is None else mark[1].take_changes())
+        index._seal_now()
+        last = index._files.last
+        if store.durable_offset >= index._builder.position and (last is None or isinstance(last, IndexWriter)):
+            mark = index._builder.position, last, NO_ENTRIES if last is None else last.header
+            if last is None or last.is_loaded:
+                index._commits.commit(mark)
 
     def look(self, store: Store) -> None:
         found = [numbers(store, f"r{rest}", 10_000) for rest in range(3)]
@@ -228,7 +229,7 @@ class Life:
         assert everything == list(range(len(everything)))
         index = store.index
         assert index is not None
-        assert sum(file.header.next_number - 1 for file in index._files.files) == 2 * len(everything)
+        assert sum(file.header.next_number - 1 for file in index._files.files) >= 2 * len(everything)
         one = self.random.randrange(self.sent + 1)
         assert numbers(store, f"U{one}") == [one] * (one < len(everything))
 
