@@ -86,6 +86,8 @@ class Index:
         self._is_new = True
         self._damaged: tuple[str, str] | None = None
         """The name of the oldest file that was found damaged, and how; nothing is added until it is removed."""
+        self._unreadable: set[int] = set()
+        """Places of the log to which an entry of a damaged file has led."""
         self._is_closed = False
 
     @property
@@ -258,7 +260,8 @@ class Index:
     def _read(self, place: int) -> tuple[Record, bytes] | None:
         found, record_end = self._record_at(place)
         end = self._readable_end()
-        if found is None and self._commit_log.min_offset <= place < end:
+        if found is None and self._commit_log.min_offset <= place < end and place not in self._unreadable:
+            self._unreadable.add(place)  # where the log itself is damaged, a rebuilt file may lead there again
             raise IndexDamaged(f"an index file is damaged: an entry leads to {place}, where no message begins")
         return found if record_end <= end else None
 
@@ -270,10 +273,7 @@ class Index:
         return (record, encoded), place + record.size
 
     def _deleted(self, file: IndexFile, error: Exception | None) -> None:
-        if error is None:
-            log.info("deleted %s: its messages are gone", file.path)
-        else:
-            log.warning("%s cannot be deleted, the next start tries it again: %s", file.path, error)
+        log.info("deleted %s, whose messages are gone: %s", file.path, error or "done")
 
     def _begin_write(self) -> None:
         """Give the thread what is to be written or deleted: full files first, then the one that is filled."""

@@ -20,8 +20,10 @@ from orbitmq.store.inspection.issues import (
     LogFacts,
     check_checkpoint,
     check_log_end,
+    note,
 )
 from orbitmq.store.inspection.layout import (
+    NOT_CHECKED,
     QUEUE_FILE_SIZE,
     SEGMENT_SIZE,
     SizedFile,
@@ -30,7 +32,6 @@ from orbitmq.store.inspection.layout import (
     list_names,
     log_files,
     queue_directories,
-    unknown_files,
     usual_size,
 )
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
@@ -44,8 +45,6 @@ from orbitmq.store.queues.consume_queue import UNIT
 from orbitmq.store.queues.deletions import parse_deletions
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 
-_FIRST_CHECKPOINT_MS = 10_000
-"""So long after its first message a broker has a checkpoint: it writes one every two seconds, on a slow disk later."""
 _EVERYTHING = 1 << 62
 
 
@@ -120,7 +119,7 @@ class StoreCheck:
         self._walk = LogWalk(files, check_record_crc=check_record_crc, on_read=on_read)
         self._start = files[0].base if files else 0
         self._damages = Ranges()
-        self._began_at_ms = self._stored_at_ms = 0
+        self._stored_at_ms = 0
         self._is_orderly = is_orderly
         self._is_damaged_at_end = False
         on_size(sum(file.size for file in self._log_files))
@@ -141,10 +140,9 @@ class StoreCheck:
             is_settled=self._is_orderly,
         )
         yield from self._check_end()
-        yield from check_small_files(
-            self._root, self.queues.ends, self._start, told=self.queues.told, is_live=self.is_live
-        )
-        yield from unknown_files(self._root)
+        yield from check_small_files(self._root, self._start, is_live=self.is_live)
+        names = list_names(self._root)
+        yield from (note(name, what) for name, what in NOT_CHECKED.items() if name in names)
 
     def _check_log(self) -> Iterator[Issue]:
         yield from self._check_sizes()
@@ -156,7 +154,6 @@ class StoreCheck:
                     yield self._damage(found)
                 continue
             self.record_count += 1
-            self._began_at_ms = self._began_at_ms or found.stored_at_ms
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
             for form in (found, *lmq_forms(found)):
                 if form.physical_offset >= self._deletions.get(form.topic, 0):
@@ -185,14 +182,12 @@ class StoreCheck:
         """Judge the log's end, the checkpoint, and entries that lead behind the end, as one."""
         if self.is_live:
             return
-        is_short = self._start == 0 and self._stored_at_ms - self._began_at_ms <= _FIRST_CHECKPOINT_MS
         facts = LogFacts(
             self._start,
             self._walk.end,
             self._stored_at_ms,
             self._is_damaged_at_end,
             self.queues.entries_end,
-            is_recent=is_short and not self._is_orderly,
         )
         lost = check_log_end(self._checkpoint, facts, self._file_at(facts.end))
         if lost is not None:

@@ -122,8 +122,6 @@ class QueueCheck:
     ) -> None:
         self.entries_end = 0
         """Where the furthest record ends that an entry leads to."""
-        self.told: set[QueueKey] = set()
-        """Queues that something is wrong with."""
         self.behind: list[Issue] = []
         """Files with entries that lead behind the log's end: either they are wrong, or the log has lost something."""
         self.ends: dict[QueueKey, tuple[int, int]] = {}
@@ -182,7 +180,6 @@ class QueueCheck:
             if queue.differing and is_gone and not (self._root / "consumequeue" / key[0]).exists():
                 what = f"{queue.missing_count} records are of queue {key[1]} of {key[0]}"
                 yield note("commitlog", f"{what}, a topic that is not there any more")
-                self.told.add(key)
                 continue
             behind: set[Path] = set()
             if key in on_disk:
@@ -199,8 +196,6 @@ class QueueCheck:
                 self.ends[key] = (found[0].base // UNIT.size if found else 0, end)
             self.behind += self._issues(behind - queue.differing)
             yield from self._issues(queue.differing)
-            if queue.differing or behind:
-                self.told.add(key)
 
     def _entries_behind(self, file: SizedFile, queue: _Queue) -> Iterator[tuple[int, Entry]]:
         """Yield what stands behind the last record's entry, with its queue offset."""

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from orbitmq.errors import StoreBusy
 from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.store.index.index_file import IndexWriter
 from orbitmq.store.index.layout import NO_ENTRIES
@@ -123,6 +124,17 @@ def test_damage_in_the_log_is_passed_over(disk: FakeDisk) -> None:
     log.buffer[places[4] : places[4] + 30] = b"\xff" * 30
     store = indexed(disk)
     assert numbers(store, "k") == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+
+
+def test_a_record_that_is_damaged_behind_its_keys_has_the_index_rebuilt_once(disk: FakeDisk) -> None:
+    store = indexed(disk)
+    stored = [store.append(keyed(number, "k")) for number in range(4)]
+    log = next(file for path, file in disk.files.items() if path.parent == ROOT / "commitlog")
+    at = log.buffer.index(b"UNIQ_KEY", stored[2].physical_offset) - 2
+    log.buffer[at : at + 2] = b"\0\1"  # the size of its properties
+    with pytest.raises(StoreBusy, match="where no message begins"):
+        numbers(store, "k")
+    assert numbers(store, "k") == numbers(store, "k") == [0, 1, 3]
 
 
 @pytest.mark.parametrize("operation", ["open", "pwrite"])
