@@ -22,6 +22,7 @@ from orbitmq.store.index.layout import IndexNote, IndexSizes, flaw_of
 log = logging.getLogger(__name__)
 
 _NAME_LENGTH = 17
+_UNFINISHED = "it was not finished when the last run ended"
 
 
 def index_name(now_ms: int) -> str:
@@ -112,7 +113,7 @@ class IndexFiles:
             is_covered = name <= note.file
             if name == note.file:
                 file.header = note.header
-        return None if is_covered else "it was not finished when the last run ended"
+        return None if is_covered else _UNFINISHED
 
     def behind_last(self, log_min: int) -> int:
         """Return the place behind the last message that has entries; files whose last message is not in the log go."""
@@ -159,7 +160,8 @@ class IndexFiles:
             self._disk.remove(file.path)
             self.files.pop()
             _give_back(file)
-            log.warning("the index file %s is rebuilt from the log: %s", file.path, why)
+            level = logging.INFO if why == _UNFINISHED else logging.WARNING
+            log.log(level, "the index file %s is rebuilt from the log: %s", file.path, why)
 
     def expired(self, log_min: int) -> IndexFile | None:
         """Take out the oldest file, when all of its messages are gone; the last one stays. Its file is the caller's."""
