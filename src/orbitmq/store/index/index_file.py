@@ -123,7 +123,7 @@ class IndexWriter(IndexFile):
         self._memory = mmap.mmap(-1, sizes.slots * SLOT_SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._slots = memoryview(self._memory).cast("I")
         self._since_ms = since_ms
-        self._is_new = header.next_number <= 1
+        self._is_sound = has_slots or header.next_number <= 1
         self._has_slots = has_slots
         self._loaded_number = 1
 
@@ -135,7 +135,10 @@ class IndexWriter(IndexFile):
     def load(self) -> None:
         """Read the slots, or make those of some entries. Raises IndexDamaged: they do not follow one another; OSError."""
         if self._has_slots:
-            self._memory[:] = self.file.read(HEADER.size, len(self._memory))
+            for at in range(0, len(self._memory), _PIECE_SIZE):
+                piece = self.file.read(HEADER.size + at, min(_PIECE_SIZE, len(self._memory) - at))
+                if piece.count(0) < len(piece):
+                    self._memory[at : at + len(piece)] = piece
             self._loaded_number = self.header.next_number
             return
         first, slot_count, slots = self._loaded_number, self.sizes.slots, self._slots
@@ -239,11 +242,10 @@ class IndexWriter(IndexFile):
 
     def finish(self, header: IndexHeader) -> None:
         """Write slots and header, and return when the file is on the disk. May run on another thread. Raises OSError."""
-        nothing = bytes(_PIECE_SIZE)
-        for at in range(0, self.sizes.slots * SLOT_SIZE, _PIECE_SIZE):
+        for at in range(0, len(self._memory), _PIECE_SIZE):
             piece = self._memory[at : at + _PIECE_SIZE]
-            # Of a new file holes stay holes; another one may have slots of entries that a crash took.
-            if not self._is_new or piece != nothing[: len(piece)]:
+            # Holes stay holes, but after a crash: the file may have slots of entries that are gone.
+            if not self._is_sound or piece.count(0) < len(piece):
                 self.file.write(HEADER.size + at, piece)
         self.file.write(0, HEADER.pack(*header))
         self.file.sync()
