@@ -190,9 +190,13 @@ class QueueCheck:
                         queue.differing.add(file.path)
                     for number, entry in self._entries_behind(file, queue):
                         end = max(end, number + 1)
-                        if not self._is_possible(entry, damages, log_start):
-                            (behind if entry[1] > 0 and entry[0] >= log_end else queue.differing).add(file.path)
+                        if self._is_possible(entry, damages, log_start):
+                            continue
+                        if entry[1] > 0 and entry[0] >= log_end:
+                            behind.add(file.path)
                             self.entries_end = max(self.entries_end, entry[0] + entry[1])
+                        else:
+                            queue.differing.add(file.path)
                 self.ends[key] = (found[0].base // UNIT.size if found else 0, end)
             self.behind += self._issues(behind - queue.differing)
             yield from self._issues(queue.differing)
