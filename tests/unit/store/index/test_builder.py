@@ -18,7 +18,7 @@ from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 from orbitmq.wire.messages.record import iter_records
 
 from ..parts import HOST, ROOT, draft
-from .parts import ALWAYS, INDEX, ask, indexed, keyed, numbers
+from .parts import ALWAYS, INDEX, indexed, keyed, numbers
 
 
 def test_records_larger_than_a_slice_have_their_keys() -> None:
@@ -273,9 +273,3 @@ def everything(store: Store) -> list[int]:
         body = store.read("orders", queue_id, 0, 100_000, 1 << 30).body
         found += [int(bytes(record.body)) for record in iter_records(body)]
     return found
-
-
-def test_what_this_file_asks_is_answered() -> None:
-    store = indexed()
-    store.append(keyed(1))
-    assert ask(store, "U1").message_count == 1

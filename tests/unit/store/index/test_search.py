@@ -222,7 +222,3 @@ def test_garbled_index_files_never_hang_nor_bring_a_wrong_message(data: st.DataO
     store.append(keyed(99, "k3"))
     assert numbers_unless_damaged(store, "U99") in ([99], [])
     store.close()
-
-
-def test_the_numbers_of_this_file_fit_its_sizes() -> None:
-    assert SLOTS < ENTRIES < 100
