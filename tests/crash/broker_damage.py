@@ -31,7 +31,6 @@ from orbitmq.model.static_topic import QueueMapping
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.store import ReadStatus
-from orbitmq.store.index.layout import HEADER, SLOT_SIZE
 from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.access import UserChange
@@ -142,13 +141,6 @@ DAMAGES: dict[str, Callable[[Path, Random], None]] = {
 }
 
 
-def _zero_slots(path: Path, _random: Random) -> None:
-    with path.open("r+b") as file:
-        file.seek(HEADER.size)
-        file.write(bytes(SLOTS * SLOT_SIZE))
-
-
-INDEX_DAMAGES: dict[str, Callable[[Path, Random], None]] = {"zeroed in its slots": _zero_slots}
 LAST_DAMAGES: dict[str, Callable[[Path, Random], None]] = {
     "removed with its .bak": _remove_all,
     "garbled without its .bak": _garble_all,
@@ -198,8 +190,6 @@ class Histories:
             for name in names:
                 if name.partition("/")[0] in FILES:
                     yield from (Case(end, name, damage) for damage in DAMAGES)
-                if name.startswith("index/"):
-                    yield from (Case(end, name, damage) for damage in INDEX_DAMAGES)
                 if name.removeprefix("config/") in NEEDED:
                     yield from (Case(end, name, damage) for damage in LAST_DAMAGES)
 
@@ -218,8 +208,6 @@ class Histories:
         text = "; ".join(told)
         if (state, derived) == before:
             return (Outcome.REBUILT if told else Outcome.WHOLE), text
-        if state == before[0] and case.name in derived.refusal and derived.timers == before[1].timers:
-            return Outcome.DECLINED, derived.refusal
         unlike = [name for name in State._fields if getattr(state, name) != getattr(before[0], name)]
         is_named = case.name.removesuffix(".bak") in text and derived == before[1]
         return (Outcome.NAMED if is_named else Outcome.SILENT), f"{unlike} {derived}: {text}"
@@ -230,7 +218,7 @@ class Histories:
             store = Path(directory) / "store"
             copy(self._home / case.end, store)
             if case.name:
-                (DAMAGES | INDEX_DAMAGES | LAST_DAMAGES)[case.damage](store / case.name, Random(str(case)))
+                (DAMAGES | LAST_DAMAGES)[case.damage](store / case.name, Random(str(case)))
             yield store
 
 

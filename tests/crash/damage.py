@@ -39,7 +39,6 @@ class Outcome(Enum):
     NAMED = "something is missing, and is named"
     READER = "a reader is told: the message does not have its checksum"
     REFUSED = "refuses to start, and names it"
-    DECLINED = "a search by key is refused, and names the file"
     SILENT = "something is missing, and nobody is told"
 
 

@@ -34,8 +34,6 @@ def short(cases):
         if case.damage.endswith("its .bak"):
             if case.end == "kill -9":
                 yield case
-        elif case.damage == "zeroed in its slots":
-            yield case
         elif case.name not in seen:
             seen.add(case.name)
             yield case._replace(damage=next(ways))

@@ -247,7 +247,7 @@ def test_timers_go_from_java_to_us_and_back_again(java, jars, tmp_path_factory, 
 
 def wrong_timers(store):
     """What a check finds wrong with the timers' files."""
-    sizes = Sizes(timer_log_file_size=SIZES["mapped_file_size_timer_log"], timer_precision_ms=PRECISION_MS)
+    sizes = Sizes(timer_log_file_size=SIZES["mapped_file_size_timer_log"])
     return [
         found for found in StoreCheck(store, sizes).run() if "timer" in found.path and found.severity.value == "wrong"
     ]

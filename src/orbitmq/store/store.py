@@ -200,7 +200,7 @@ class Store(StoreReader):
             (StoreIssueKind.UNSYNCED, syncing.shortage),
             (StoreIssueKind.CHECKPOINT_UNSAVED, syncing.checkpoint_failure),
             (StoreIssueKind.UNDELETED, self.retention.failure),
-            (StoreIssueKind.INDEX, None if self.index is None else self.index.warning),
+            (StoreIssueKind.INDEX, None if self.index is None else self.index.failure),
             (StoreIssueKind.QUARANTINE, self._files.quarantine.warning()),
             (StoreIssueKind.REPLACED, self._files.quarantine.replaced()),
             (StoreIssueKind.CLOCK, self._future_warning()),

@@ -41,7 +41,7 @@ class StoreIssueKind(StrEnum):
     UNDELETED = "undeleted"
     """Old files stay that the disk does not let go."""
     INDEX = "index"
-    """Messages are not indexed by key for now, or index files were not trusted and moved away."""
+    """Messages are not indexed by key for now."""
     QUARANTINE = "quarantine"
     """Recovery has cut something off the log, now or earlier, and it is kept still."""
     REPLACED = "replaced"

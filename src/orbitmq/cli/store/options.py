@@ -46,5 +46,4 @@ def sizes_of(settings: BrokerConfig | None) -> Sizes:
         queue_file_size=settings.mapped_file_size_consume_queue,
         index=IndexSizes(settings.max_hash_slot_num, settings.max_index_num),
         timer_log_file_size=settings.mapped_file_size_timer_log,
-        timer_precision_ms=settings.timer_precision_ms,
     )

@@ -15,7 +15,6 @@ from orbitmq.store.index.hashes import hash_keys
 from orbitmq.store.index.index_file import IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
 from orbitmq.store.index.keys import KeyReader, NotedKeys
-from orbitmq.store.index.layout import IndexHeader
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.scanning import whole_records
 from orbitmq.wire.messages.record import PREFIX
@@ -27,12 +26,8 @@ _KEYS_PER_SLICE = 512
 _WORDS_USUAL = 4
 """Keys of a message that has more than its own one. Others have at most 33 that are noted: some ten milliseconds a slice."""
 _NOTED_MAX = 16_384
-_MARKS_MAX = 64
 _SEALS_MAX = 2
 """So many full files may wait for the disk before the next one is filled."""
-
-Mark = tuple[int, IndexWriter | None, IndexHeader]
-"""A place of the log, and the file and its header when everything before it had its entries."""
 
 
 class IndexBuilder:
@@ -45,7 +40,6 @@ class IndexBuilder:
     def __init__(self, commit_log: CommitLog, files: IndexFiles, readable_end: Callable[[], int]) -> None:
         self.position = 0
         """Every message before this place of the log (bytes) has its entries, but for those that wait for the disk."""
-        self.marks: deque[Mark] = deque()
         self.noted: deque[NotedKeys] = deque(maxlen=_NOTED_MAX)
         """Messages whose keys were known when they were stored: those need not be read from the log again."""
         self.unsealed: deque[IndexWriter] = deque()
@@ -77,46 +71,29 @@ class IndexBuilder:
         Raises:
             OSError: the disk does not take entries; the next step tries again.
             StoreUnavailable: the log's file was cut.
+            IndexDamaged: the last file has to be rebuilt.
         """
         if len(self.unsealed) >= _SEALS_MAX:
             return False
-        self.verify()
+        unloaded = self._files.unloaded
+        if unloaded is not None:
+            unloaded.load()
+            return True
         if not self._hashes:
             end = self._readable_end()
             # What was deleted needs no entries any more.
             self.position = max(self.position, min(self._commit_log.min_offset, end))
             if self.position >= end:
                 return False
-            if not self._files.is_prepared:
-                self._prepare()
             self._read(end)
         self._put()
-        self._mark()
         return True
-
-    def verify(self) -> None:
-        """Put right what a crash may have left in the last file."""
-        if self._files.is_unverified:
-            self._prepare()
-
-    def _prepare(self) -> None:
-        position = self._files.prepare(self._commit_log.min_offset)
-        if position is not None:
-            self.position = position
 
     def begin_again(self, position: int) -> None:
         """Go on at an earlier place of the log: files that had the entries behind it are gone."""
         self.position = position
-        self.marks.clear()
         self.unsealed = deque(writer for writer in self.unsealed if writer in self._files.files)
         self._hashes, self._offsets, self._times_ms = [], [], []
-
-    def newest_mark(self, durable_end: int) -> Mark | None:
-        """Take out the newest mark that lies before a place of the log, with those before it."""
-        found = None
-        while self.marks and self.marks[0][0] <= durable_end:
-            found = self.marks.popleft()
-        return found
 
     def _read(self, end: int) -> None:
         reader = self._reader
@@ -124,15 +101,14 @@ class IndexBuilder:
         used = self._take_noted(end) or self._read_log(end)
         hashes = hash_keys(reader.keys, reader.starts)
         self.position += used
-        known, self._files.known_keys = self._files.known_keys, 0
-        self._hashes, self._offsets, self._times_ms = hashes[known:], reader.offsets[known:], reader.times_ms[known:]
+        self._hashes, self._offsets, self._times_ms = hashes, reader.offsets, reader.times_ms
 
     def _take_noted(self, end: int) -> int:
         """Take what was noted of the next messages, if that is whole; return how many bytes of the log they are."""
         noted, place = self.noted, self.position
         while noted and noted[0][0] < place:
             noted.popleft()
-        if not noted or noted[0][0] != place or self._files.known_keys:
+        if not noted or noted[0][0] != place:
             return 0
         count_max = _KEYS_PER_SLICE // _WORDS_USUAL if noted[0][-1] else _KEYS_PER_SLICE
         taken = [noted.popleft() for _ in range(min(len(noted), count_max))]
@@ -177,12 +153,3 @@ class IndexBuilder:
             )  # fmt: skip
             if writer.is_full:
                 self.unsealed.append(writer)
-
-    def _mark(self) -> None:
-        last = self._files.last
-        if last is None:
-            self.marks.append((self.position, None, IndexHeader()))
-        elif isinstance(last, IndexWriter) and not last.is_full:
-            self.marks.append((self.position, last, last.header))
-        if len(self.marks) > _MARKS_MAX:
-            self.marks = deque([*list(self.marks)[:-1:2], self.marks[-1]])

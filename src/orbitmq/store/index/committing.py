@@ -8,13 +8,15 @@ from functools import partial
 from pathlib import Path
 
 from orbitmq.store.disk import Disk
-from orbitmq.store.index.builder import IndexBuilder, Mark
 from orbitmq.store.index.index_file import IndexFile, IndexWriter
-from orbitmq.store.index.layout import IndexHeader, IndexNote, format_note, parse_note
+from orbitmq.store.index.layout import NO_ENTRIES, IndexHeader, IndexNote, format_note, parse_note
 from orbitmq.store.sync.flusher import Flusher
 
 _COMMIT_S = 10.0
 _COMMIT_SIZE = 256 * 1024 * 1024
+
+Mark = tuple[int, IndexWriter | None, IndexHeader]
+"""A place of the log, and the file and its header when everything before it had its entries."""
 
 
 class IndexCommits:
@@ -24,14 +26,13 @@ class IndexCommits:
         note_path: the file that says what of the index may be trusted after a crash.
     """
 
-    def __init__(self, disk: Disk, note_path: Path, builder: IndexBuilder) -> None:
+    def __init__(self, disk: Disk, note_path: Path) -> None:
         self.is_writing = False
         """The thread is at work."""
+        self.mark: Mark | None = None
+        """What is written next, when the log is on the disk up to there."""
         self._disk = disk
         self._note_path = note_path
-        self._builder = builder
-        self._note: IndexNote | None = None
-        """What is written before the first entry of this run: the file is not trusted after a crash then."""
         self._position = 0
         self._committed_s = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -41,10 +42,9 @@ class IndexCommits:
         """Return what the last run has left."""
         return parse_note(self._disk.read(self._note_path))
 
-    def start(self, position: int, last: IndexFile | None) -> None:
+    def start(self, position: int) -> None:
         """Count from here on: everything before this place of the log has its entries on the disk."""
-        self._note = _note_of(position, last, is_whole=False)
-        self._position = position
+        self._position, self.mark = position, None
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Report to this loop from now on."""
@@ -71,55 +71,45 @@ class IndexCommits:
 
         self._thread.submit(task, report)
 
-    def is_due(self) -> bool:
-        """Say whether it is time to write the file that is filled."""
+    def is_due(self, position: int) -> bool:
+        """Return True if it is time to write what has its entries before this place of the log."""
         assert self._loop is not None
-        size = self._builder.position - self._position
-        # Thousands of keys change every page of the slots, 20 MB: to write them more often costs sends more than a start.
+        size = position - self._position
         return size >= _COMMIT_SIZE or (size > 0 and self._loop.time() - self._committed_s >= _COMMIT_S)
 
     def begin(self, mark: Mark, on_failure: Callable[[Exception], None]) -> None:
         """Have the thread write the file that is filled, up to this mark."""
         assert self._loop is not None
-        position, writer, _header = mark
-        self._committed_s = self._loop.time()
-        pages = [] if writer is None else writer.take_changes()
+        self._committed_s, self.mark = self._loop.time(), None
 
         def committed(error: Exception | None) -> None:
             if error is None:
-                self._position = position
-                return
-            if writer is not None:
-                writer.give_back(pages)
-            on_failure(error)
+                self._position = mark[0]
+            else:
+                on_failure(error)
 
-        self.submit(partial(self.commit, mark, pages), committed)
+        self.submit(partial(self.commit, mark), committed)
+
+    def commit(self, mark: Mark) -> None:
+        """Sync the entries of the file that is filled, then write the note that covers them. May run on the thread."""
+        position, writer, header = mark
+        if writer is not None:
+            writer.file.sync()
+        self._write_note(position, writer, header)
 
     def seal(self, writer: IndexWriter) -> None:
         """Write a full file; what of its last message's keys is in the next one is not covered. May run on the thread."""
-        self.commit((writer.header.end_offset, writer, writer.header), None)
+        writer.finish(writer.header)
+        self._write_note(writer.header.end_offset, writer, writer.header)
 
-    def commit(self, mark: Mark, pages: list[int] | None, *, is_whole: bool = False) -> None:
-        """Write the file that is filled, then the note that covers it. May run on the thread."""
-        position, writer, header = mark
-        if self._note is not None:
-            self._disk.write(self._note_path, format_note(self._note))
-            self._note = None
-        if writer is not None:
-            writer.commit(pages, header)
-        name = "" if writer is None else writer.path.name
-        self._disk.write(self._note_path, format_note(IndexNote(name, header, position, is_whole)))
-
-    def commit_whole(self, last: IndexFile | None) -> None:
+    def commit_whole(self, position: int, last: IndexFile | None) -> None:
         """Write everything, on the caller's thread: the index is being closed."""
-        position = self._builder.position
         if isinstance(last, IndexWriter):
-            self.commit((position, last, last.header), last.take_changes(), is_whole=True)
-        else:
-            self._disk.write(self._note_path, format_note(_note_of(position, last, is_whole=True)))
+            last.finish(last.header)
+        self._write_note(position, last, NO_ENTRIES if last is None else last.header, is_whole=True)
 
-
-def _note_of(position: int, last: IndexFile | None, *, is_whole: bool) -> IndexNote:
-    if last is None:
-        return IndexNote("", IndexHeader(), position, is_whole)
-    return IndexNote(last.path.name, last.header, position, is_whole)
+    def _write_note(
+        self, position: int, file: IndexFile | None, header: IndexHeader, *, is_whole: bool = False
+    ) -> None:
+        name = "" if file is None else file.path.name
+        self._disk.write(self._note_path, format_note(IndexNote(name, header, position, is_whole)))

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +20,10 @@ from orbitmq.store.index.builder import SLICE_SIZE, IndexBuilder
 from orbitmq.store.index.committing import IndexCommits
 from orbitmq.store.index.index_file import IndexFile, IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
-from orbitmq.store.index.keys import KeyReader, NotedKeys
-from orbitmq.store.index.layout import IndexSizes
+from orbitmq.store.index.keys import NotedKeys
+from orbitmq.store.index.layout import NO_ENTRIES, IndexSizes
 from orbitmq.store.index.queries import Answer, Queries, Query
-from orbitmq.store.index.search import REPAIR, IndexQuery
+from orbitmq.store.index.search import IndexQuery
 from orbitmq.store.log.clock_jumps import ClockJumps
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.wire.messages.record import Record
@@ -36,10 +35,8 @@ _REST_S = 0.003
 """Between two slices of a log that was not indexed when the broker started: others need the loop more."""
 _STEPS_PER_QUERY = 4
 _QUERIES_MAX = 1000
-_COUNTED_SIZE = 32 * 1024 * 1024
-"""Bytes of slots that are counted in one pass, one file's at least."""
 _QUERY_TIMEOUT_S = 2.0
-"""A query waits so long, for the index to catch up or for slots to be counted: its client stops waiting after three seconds."""
+"""A query waits so long for the index to catch up: its client stops waiting after three seconds."""
 _CLOSING_SIZE = 256 * 1024 * 1024
 """A stop waits for the index if no more of the log than this is left."""
 
@@ -74,28 +71,23 @@ class Index:
         self._readable_end = readable_end
         self._durable_end = durable_end
         self._on_full = on_full
-        self._files = IndexFiles(
-            disk,
-            root / "index",
-            sizes,
-            quarantine=root / "quarantine",
-            clock=clock,
-            keys_at=self._keys_at,
-        )
+        self._files = IndexFiles(disk, root / "index", sizes, clock, lambda place: self._record_at(place)[1])
         self._builder = IndexBuilder(commit_log, self._files, readable_end)
-        self._commits = IndexCommits(disk, root / "indexed", self._builder)
+        self._commits = IndexCommits(disk, root / "indexed")
         self._queries = Queries(
             lambda: self._files.files,
             self._read,
-            self._mark_for_deletion,
+            self._rebuild_from,
             lambda: (lambda place, stored_at_ms: jumps.counted_ms(place, stored_at_ms, clock())) if jumps else None,
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._turn: asyncio.Handle | None = None
         self._is_new = True
-        self._deletable: tuple[str, str] | None = None
-        """The name of the oldest file that a search found damaged, and how; nothing is added until it is away."""
+        self._damaged: tuple[str, str] | None = None
+        """The name of the oldest file that was found damaged, and how; nothing is added until it is removed."""
+        self._unreadable: set[int] = set()
+        """Places of the log to which an entry of a damaged file has led."""
         self._is_closed = False
 
     @property
@@ -113,21 +105,15 @@ class Index:
         """How many files there are."""
         return len(self._files.files)
 
-    @property
-    def set_aside(self) -> list[Path]:
-        """Files that were not trusted, and moved away."""
-        return self._files.set_aside
-
     def open(self, *, is_clean: bool, full_ms: int) -> None:
         """Find the files; the log has been recovered. See `IndexFiles.load`."""
-        note = self._commits.read_note()
-        end = self._commit_log.end
-        position = self._builder.position = self._files.load(
-            note, is_clean=is_clean, full_ms=full_ms, log_min=self._commit_log.min_offset, log_end=end
+        note, log_min = self._commits.read_note(), self._commit_log.min_offset
+        position = self._files.load(
+            note, is_clean=is_clean, full_ms=full_ms, log_min=log_min, log_end=self._commit_log.end
         )
-        self._commits.start(position, self._files.last)
-        behind = self.behind
-        if behind:
+        self._builder.begin_again(position)
+        self._commits.start(position)
+        if behind := self.behind:
             log.info("%d bytes of the CommitLog are not indexed yet: it is done in the background", behind)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -140,13 +126,9 @@ class Index:
         """Search, immediately where nothing has to be waited for."""
         target = self._readable_end()
         query = Query(question, answer, 0.0 if self._loop is None else self._loop.time() + _QUERY_TIMEOUT_S)
-        try:
-            self._builder.verify()
-            for _ in range(_STEPS_PER_QUERY):
-                if self._deletable or self._builder.position >= target or not self._builder.step():
-                    break
-        except (OSError, StoreUnavailable) as error:
-            self._note_failure(error)
+        for _ in range(_STEPS_PER_QUERY):
+            if self._has(target) or not self._build_slice():
+                break
         if self._loop is None:
             self._catch_up()
         if self._has(target):
@@ -158,13 +140,6 @@ class Index:
         else:
             self._queries.wait(target, query)
             self._take_turn()
-
-    @property
-    def warning(self) -> str | None:
-        """What its operator should know."""
-        if self.failure is None and self.set_aside:
-            return f"index files were not trusted: {', '.join(str(path) for path in self.set_aside)} may be deleted"
-        return self.failure
 
     def close(self, *, is_synced: bool) -> bool:
         """Finish, and leave everything on the disk; False: it is not there.
@@ -182,11 +157,10 @@ class Index:
         if not is_synced:
             return False
         try:
-            self._builder.verify()
+            if self._damaged is not None:
+                return False
             if self.behind <= _CLOSING_SIZE:
                 self._catch_up()
-            if self._deletable is not None:
-                return False
             self._commit_now()
         except (OSError, StoreUnavailable) as error:
             log.warning("the index is not on the disk to its end, the next start goes on with it: %s", error)
@@ -212,8 +186,6 @@ class Index:
         goes_on = self._build_slice()
         self._queries.search_waiting(self._loop.time(), self._has, self._busy)
         self._queries.step()
-        if self._queries.blocking_file is not None:
-            self._begin_write()
         if self._is_closed:
             return
         # Less than a slice waits for the tick, or a busy broker would take a turn for every few messages.
@@ -224,10 +196,13 @@ class Index:
             self._turn = self._loop.call_later(_REST_S, self._take_turn)
 
     def _build_slice(self) -> bool:
-        if self._deletable is not None:
+        if self._damaged is not None:
             return False
         try:
             goes_on = self._builder.step()
+        except IndexDamaged as error:
+            self._rebuild_from(self._files.last, error)
+            return True
         except (OSError, StoreUnavailable) as error:
             self._note_failure(error)
             return False
@@ -239,7 +214,7 @@ class Index:
 
     def _has(self, target: int) -> bool:
         is_there = self._builder.position >= target and not self._builder.is_writing
-        return is_there and self._deletable is None and not self._files.is_unverified
+        return is_there and self._damaged is None and self._files.unloaded is None
 
     def _busy(self) -> StoreError:
         if self.failure is not None:
@@ -250,83 +225,27 @@ class Index:
         queries = self._queries
         queries.search(query)
         if self._loop is None:
-            while queries.are_searching or queries.blocking_file is not None:
+            while queries.are_searching:
                 queries.step()
-                self._count_now()
-            return
-        if queries.blocking_file is not None:
-            self._begin_write()
-        if queries.are_searching and self._turn is None:
+        elif queries.are_searching and self._turn is None:
             self._turn = self._loop.call_soon(self._take_turn)
 
-    def _count_now(self) -> None:
-        """Count the slots that a search waits for, on the caller's thread: 20 MB are read, once for a file and run."""
-        file = self._queries.blocking_file
-        if file is None:
-            return
-        error: Exception | None = None
-        try:
-            file.slots_check()()
-        except (OSError, IndexDamaged) as caught:
-            error = caught
-        self._counted(file, [], error)
-
-    def _count_slots(self, file: IndexFile) -> None:
-        """Have the slots of a file counted, and of small ones before it: hundreds would take a turn of the thread each."""
-        check = file.slots_check()
-        earlier = [(one, one.slots_check()) for one in self._files.uncounted_before(file, _COUNTED_SIZE)]
-        counted: list[IndexFile] = []
-
-        def count() -> None:
-            check()
-            # What is wrong with the others is said when a search comes to them.
-            with suppress(OSError, IndexDamaged):
-                for one, check_one in earlier:
-                    check_one()
-                    counted.append(one)
-
-        self._commits.submit(count, partial(self._counted, file, counted))
-
-    def _counted(self, file: IndexFile, earlier: list[IndexFile], error: Exception | None) -> None:
-        for one in earlier:
-            one.are_slots_counted = True
-        # One that was deleted meanwhile has nothing to find: the search sees that itself.
-        is_valid = file.are_slots_counted = error is None or isinstance(error, FileNotFoundError)
-        ready = self._queries.take_blocked([file, *earlier])
-        refusal: StoreError | None = None
-        if isinstance(error, IndexDamaged):
-            refusal = self._mark_for_deletion(file, error)
-        elif not is_valid:
-            refusal = StoreUnavailable(f"the slots of {file.path} cannot be counted: {error}")
-        for query in ready:
-            if refusal is None:
-                # From the start: the file may have been opened for writing meanwhile.
-                self._search(query)
-            else:
-                query.answer(refusal)
-        if self._loop is not None:
-            self._begin_write()
-
-    def _mark_for_deletion(self, file: IndexFile | None, error: IndexDamaged) -> StoreError:
-        """Have a damaged file set aside and rebuilt; return what is answered meanwhile.
-
-        One that this run has begun stays: what damages it would damage the next one, too, and fill the disk.
-        """
-        if file is None or file.is_ours:
-            return StoreUnavailable(f"{error}: {REPAIR}")
-        if self._deletable is None or file.path.name < self._deletable[0]:
-            self._deletable = file.path.name, str(error)
-        again = StoreBusy(f"{error}; it is set aside, and rebuilt from the log: ask again later")
+    def _rebuild_from(self, file: IndexFile | None, error: IndexDamaged) -> StoreError:
+        """Have a damaged file and those after it removed, and rebuilt; return what is answered meanwhile."""
+        assert file is not None
+        if self._damaged is None or file.path.name < self._damaged[0]:
+            self._damaged = file.path.name, str(error)
+        again = StoreBusy(f"{error}; it is rebuilt from the log: ask again later")
         self._queries.refuse_searches(again)
         if self._loop is None:
-            self._files.move_away(*self._deletable)
+            self._files.remove_from(*self._damaged)
             self._begin_again(None)
         else:
             self._begin_write()
         return again
 
     def _begin_again(self, error: Exception | None) -> None:
-        """Rebuild what was in files that are away."""
+        """Rebuild what was in files that are removed."""
         try:
             if error is not None:
                 raise error
@@ -335,57 +254,56 @@ class Index:
             self._note_failure(failure)
             return
         self._builder.begin_again(position)
-        self._commits.start(position, self._files.last)
-        self._deletable, self._is_new = None, True
+        self._commits.start(position)
+        self._damaged, self._is_new = None, True
 
     def _read(self, place: int) -> tuple[Record, bytes] | None:
-        encoded, record = self._commit_log.whole_at(place)
+        found, record_end = self._record_at(place)
         end = self._readable_end()
-        if record is None and self._commit_log.min_offset <= place < end:
+        if found is None and self._commit_log.min_offset <= place < end and place not in self._unreadable:
+            self._unreadable.add(place)  # where the log itself is damaged, a rebuilt file may lead there again
             raise IndexDamaged(f"an index file is damaged: an entry leads to {place}, where no message begins")
-        if encoded is None or record is None or place + record.size > end:
-            return None
-        return record, encoded
+        return found if record_end <= end else None
 
-    def _keys_at(self, place: int) -> tuple[int, int]:
-        """Return where a record of the log ends, and how many keys it has; 0 and 0 without one."""
+    def _record_at(self, place: int) -> tuple[tuple[Record, bytes] | None, int]:
+        """Return the record that starts at a place of the log, parsed and as it is, and where it ends; None and 0 without."""
         encoded, record = self._commit_log.whole_at(place)
         if encoded is None or record is None:
-            return 0, 0
-        reader = KeyReader()
-        reader.read(encoded, place, 1)
-        return place + record.size, len(reader.keys)
+            return None, 0
+        return (record, encoded), place + record.size
 
     def _deleted(self, file: IndexFile, error: Exception | None) -> None:
-        if error is None:
-            log.info("deleted %s: its messages are gone", file.path)
-        else:
-            log.warning("%s cannot be deleted, the next start tries it again: %s", file.path, error)
+        log.info("deleted %s, whose messages are gone: %s", file.path, error or "done")
 
     def _begin_write(self) -> None:
         """Give the thread what is to be written or deleted: full files first, then the one that is filled."""
         assert self._loop is not None
         if self._commits.is_writing or self._is_closed:
             return
-        if self._deletable is not None:
-            self._commits.submit(partial(self._files.move_away, *self._deletable), self._begin_again)
-        elif (file := self._queries.blocking_file) is not None:
-            self._count_slots(file)
-        elif self._builder.unsealed:
-            writer = self._builder.unsealed[0]
-            self._commits.submit(partial(self._commits.seal, writer), partial(self._sealed, writer))
+        commits, builder = self._commits, self._builder
+        if self._damaged is not None:
+            commits.submit(partial(self._files.remove_from, *self._damaged), self._begin_again)
+        elif builder.unsealed:
+            writer = builder.unsealed[0]
+            commits.submit(partial(commits.seal, writer), partial(self._sealed, writer))
         elif (expired := self._files.expired(self._commit_log.min_offset)) is not None:
             # As the CommitLog's files go; without a sync: what a power cut brings back is deleted again.
             expired.close()
-            self._commits.submit(partial(self._disk.unlink, expired.path), partial(self._deleted, expired))
-        elif self._commits.is_due():
-            mark = self._builder.newest_mark(self._durable_end())
-            if mark is not None and mark[1] is self._writer():
-                self._commits.begin(mark, self._note_failure)
+            commits.submit(partial(self._disk.unlink, expired.path), partial(self._deleted, expired))
+        else:
+            self._begin_commit()
 
-    def _writer(self) -> IndexWriter | None:
-        last = self._files.last
-        return last if isinstance(last, IndexWriter) else None
+    def _begin_commit(self) -> None:
+        """Mark what is to be written next, and have it written once the log has got to the disk up to there."""
+        commits, position, last = self._commits, self._builder.position, self._files.last
+        if commits.mark is not None and commits.mark[1] is not last:
+            commits.mark = None
+        is_markable = last is None or (isinstance(last, IndexWriter) and last.is_loaded and not last.is_full)
+        if commits.mark is None and is_markable and not self._builder.is_writing and commits.is_due(position):
+            assert last is None or isinstance(last, IndexWriter)
+            commits.mark = position, last, NO_ENTRIES if last is None else last.header
+        if commits.mark is not None and commits.mark[0] <= self._durable_end():
+            commits.begin(commits.mark, self._note_failure)
 
     def _sealed(self, writer: IndexWriter, error: Exception | None) -> None:
         if error is not None:
@@ -402,21 +320,24 @@ class Index:
 
     def _catch_up(self) -> None:
         """Build to the readable end, on the caller's thread."""
-        while self._builder.step() or self._builder.unsealed:
-            while self._builder.unsealed:
-                writer = self._builder.unsealed[0]
-                self._commits.seal(writer)
-                self._sealed(writer, None)
+        goes_on = True
+        while goes_on:
+            try:
+                goes_on = self._builder.step() or bool(self._builder.unsealed)
+            except IndexDamaged as error:
+                self._rebuild_from(self._files.last, error)
+            self._seal_now()
 
-    def _commit_now(self) -> None:
-        builder = self._builder
-        if not self._files.is_prepared or builder.is_writing:
-            return
-        while builder.unsealed:
-            writer = builder.unsealed[0]
+    def _seal_now(self) -> None:
+        while self._builder.unsealed:
+            writer = self._builder.unsealed[0]
             self._commits.seal(writer)
             self._sealed(writer, None)
-        self._commits.commit_whole(self._files.last)
+
+    def _commit_now(self) -> None:
+        self._seal_now()
+        if self._files.unloaded is None and not self._builder.is_writing:
+            self._commits.commit_whole(self._builder.position, self._files.last)
 
     def _note_failure(self, error: Exception) -> None:
         reason = f"the index of messages by key does not go on: {error}"

@@ -67,14 +67,17 @@ def parse_header(content: bytes) -> IndexHeader:
     return header._replace(next_number=max(header.next_number, 1))
 
 
-def flaw_of(header: IndexHeader, sizes: IndexSizes) -> str | None:
-    """Return what cannot be true of a header, None when nothing."""
-    if header.next_number > sizes.entries:
-        return f"its header counts {header.next_number} entries, {sizes.entries} fit"
-    if not 0 <= header.used_slots <= min(header.next_number - 1, sizes.slots):
-        return f"its header counts {header.used_slots} used slots of {header.next_number - 1} entries"
-    if not 0 <= header.begin_offset <= header.end_offset:
-        return "its header begins behind its end"
+def flaw_of(header: IndexHeader, sizes: IndexSizes, after: int, log_end: int) -> str | None:
+    """Return why a header does not agree with the log, None when nothing speaks against it.
+
+    Args:
+        after: the last message, in bytes of the log, that has entries in the file before.
+    """
+    count = header.next_number - 1
+    if not 0 < count < sizes.entries or not 0 <= header.used_slots <= min(count, sizes.slots):
+        return f"its header counts {count} entries and {header.used_slots} used slots"
+    if not after <= header.begin_offset <= header.end_offset < log_end:
+        return f"it is of messages from {header.begin_offset} to {header.end_offset}, which cannot be"
     return None
 
 

@@ -1,12 +1,12 @@
-"""Queries by key that are not answered yet: those that wait for the index, searches under way, and blocked ones."""
+"""Queries by key that are not answered yet: those that wait for the index, and searches under way."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple
 
-from orbitmq.errors import IndexDamaged, StoreBusy, StoreError, StoreUnavailable
+from orbitmq.errors import IndexDamaged, StoreError, StoreUnavailable
 from orbitmq.store.index.index_file import IndexFile
 from orbitmq.store.index.search import CountedMs, IndexQuery, IndexQueryResult, Search
 from orbitmq.wire.messages.record import Record
@@ -49,12 +49,10 @@ class Queries:
         self._waiting: deque[tuple[int, Query]] = deque()
         """Queries that wait until everything before a place of the log has its entries."""
         self._searches: deque[tuple[Search, Query]] = deque()
-        self._blocked: list[tuple[Search, Query]] = []
-        """Searches that wait until the slots of a file are counted."""
 
     def __len__(self) -> int:
         """Count the queries that are not answered."""
-        return len(self._waiting) + len(self._searches) + len(self._blocked)
+        return len(self._waiting) + len(self._searches)
 
     @property
     def are_waiting(self) -> bool:
@@ -66,18 +64,12 @@ class Queries:
         """Say whether searches are under way."""
         return bool(self._searches)
 
-    @property
-    def blocking_file(self) -> IndexFile | None:
-        """The file whose slots the first blocked search waits for, None without one."""
-        return self._blocked[0][0].file if self._blocked else None
-
     def wait(self, position: int, query: Query) -> None:
         """Let a query wait until everything before a place of the log has its entries."""
         self._waiting.append((position, query))
 
     def search_waiting(self, now_s: float, has: Callable[[int], bool], busy: Callable[[], StoreError]) -> None:
         """Begin the searches for which the index has caught up, and refuse those whose time is over."""
-        self._refuse_blocked(now_s)
         while self._waiting:
             position, query = self._waiting[0]
             if has(position):
@@ -102,12 +94,6 @@ class Queries:
             if not self._step(search, query):
                 self._searches.append((search, query))
 
-    def take_blocked(self, files: Collection[IndexFile]) -> list[Query]:
-        """Take out the searches that waited for these files' slots."""
-        taken = [query for search, query in self._blocked if search.file in files]
-        self._blocked = [blocked for blocked in self._blocked if blocked[0].file not in files]
-        return taken
-
     def refuse(self, error: StoreError) -> None:
         """Answer all with this error."""
         while self._waiting:
@@ -116,27 +102,14 @@ class Queries:
 
     def refuse_searches(self, error: StoreError) -> None:
         """Answer those that have begun with this error."""
-        refused = [*self._searches, *self._blocked]
-        self._searches.clear()
-        self._blocked.clear()
-        for _search, query in refused:
-            query.answer(error)
-
-    def _refuse_blocked(self, now_s: float) -> None:
-        """Answer searches whose slots are not counted in time: the thread may wait for the disk."""
-        late = [query for _search, query in self._blocked if now_s >= query.until_s]
-        if late:
-            self._blocked = [blocked for blocked in self._blocked if now_s < blocked[1].until_s]
-        for query in late:
-            query.answer(StoreBusy("the slots of an index file are being counted; ask again later"))
+        while self._searches:
+            self._searches.popleft()[1].answer(error)
 
     def _step(self, search: Search, query: Query) -> bool:
-        """Go on with a search; True: it was answered, or waits for slots to be counted."""
+        """Go on with a search; True: it was answered."""
         try:
             if not search.step(_ENTRIES_PER_STEP):
-                if search.is_waiting:
-                    self._blocked.append((search, query))
-                return search.is_waiting
+                return False
             found: IndexQueryResult | StoreError = search.result()
         except OSError as error:
             found = StoreUnavailable(f"the index cannot be read: {error}")

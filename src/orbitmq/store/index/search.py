@@ -18,7 +18,6 @@ from orbitmq.wire.messages.record import Record
 
 ANSWER_SIZE_MAX = 12 * 1024 * 1024
 """Bytes of messages that an answer holds at most, and one message in any case: frames have a limit."""
-REPAIR = "stop the broker and remove the file and those after it, the next start rebuilds them from the log"
 _SECOND_MS = 1000
 CountedMs = Callable[[int, int], int]
 
@@ -73,21 +72,17 @@ class Search:
         self._size = 0
         self.file: IndexFile | None = None
         """Where it is."""
-        self.is_waiting = False
-        """The file's slots are to be counted before it goes on: `IndexFile.slots_check`."""
         self._places = self._candidates(list(reversed(files)))
 
     def step(self, entries_max: int) -> bool:
         """Look at so many entries more; True: the search is over. Raises IndexDamaged."""
-        question, self.is_waiting = self.question, False
+        question = self.question
         for _ in range(entries_max):
             if len(self._found) >= question.count_max or self._size >= ANSWER_SIZE_MAX:
                 return True
             place = next(self._places, None)
             if place is None:
                 return True
-            if self.is_waiting:
-                return False
             if place >= 0:
                 self._look(place)
         return False
@@ -100,10 +95,7 @@ class Search:
         return IndexQueryResult(body, len(self._found), self._last.end_ms, self._last.end_offset)
 
     def _candidates(self, files: Sequence[IndexFile]) -> Iterator[int]:
-        """Yield for each entry that is passed the place of a message to look at, or -1 when it is of another key.
-
-        While it waits it yields -1.
-        """
+        """Yield for each entry that is passed the place of a message to look at, or -1 when it is of another key."""
         question, is_sorted = self.question, self._counted_ms is None
         for file in files:
             header = file.header
@@ -121,14 +113,12 @@ class Search:
 
     def _of_file(self, file: IndexFile) -> Iterator[int]:
         question, begin_ms, is_sorted = self.question, file.header.begin_ms, self._counted_ms is None
-        file.check_whole()
-        while not (file.is_ours or file.are_slots_counted):
-            self.is_waiting = True
-            yield -1
+        if not file.has_size:
+            raise IndexDamaged(f"{file.path} was cut short from outside")
         slot, header = self._hash % file.sizes.slots, file.header
-        number, passed = file.head(slot), 0
+        number = file.head(slot)
         while number > 0:
-            entry, passed = file.entry(number), number
+            entry = file.entry(number)
             if (
                 entry.key_hash < 0
                 or entry.key_hash % file.sizes.slots != slot
@@ -145,9 +135,6 @@ class Search:
             is_wanted = entry.key_hash == self._hash and (time_ms <= question.end_ms or not is_sorted)
             yield entry.physical_offset if is_wanted else -1
             number = entry.previous
-        # Zeros that begin in the middle of an entry end its chain: the one behind it is zeros then, too.
-        if 0 < passed < file.header.next_number - 1 and not any(file.entry(passed + 1)):
-            raise IndexDamaged(f"{file.path} is damaged at its entry {passed + 1}")
 
     def _look(self, place: int) -> None:
         if place in self._found:

@@ -1,4 +1,4 @@
-"""The check of a whole store: every record, every entry of a consume queue, every small file.
+"""The check of a whole store: every record, every small file, and of what is derived whether it agrees with the log.
 
 What is wrong is judged elsewhere; here files are walked, and findings are brought in order: one cause, one finding.
 """
@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from orbitmq.model.topic import TIMER_TOPIC
 from orbitmq.store.index.layout import IndexSizes
-from orbitmq.store.inspection.index_check import IndexCheck
+from orbitmq.store.inspection.derived_check import check_index, check_timers
 from orbitmq.store.inspection.issues import (
     RESTORE,
     START_CUTS,
@@ -19,8 +20,10 @@ from orbitmq.store.inspection.issues import (
     LogFacts,
     check_checkpoint,
     check_log_end,
+    note,
 )
 from orbitmq.store.inspection.layout import (
+    NOT_CHECKED,
     QUEUE_FILE_SIZE,
     SEGMENT_SIZE,
     SizedFile,
@@ -29,14 +32,12 @@ from orbitmq.store.inspection.layout import (
     list_names,
     log_files,
     queue_directories,
-    unknown_files,
     usual_size,
 )
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
 from orbitmq.store.inspection.queue_check import QueueCheck, QueueFiles, Ranges
 from orbitmq.store.inspection.reading import ReadOnlyFile, is_running, read_small
 from orbitmq.store.inspection.small_files import SMALL_SIZE_MAX, check_small_files
-from orbitmq.store.inspection.timer_check import TimerCheck
 from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.log.commit_log import RECORD_HEAD_SIZE, stored_at_in
 from orbitmq.store.log.segment import segment_name
@@ -44,8 +45,6 @@ from orbitmq.store.queues.consume_queue import UNIT
 from orbitmq.store.queues.deletions import parse_deletions
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 
-_FIRST_CHECKPOINT_MS = 10_000
-"""So long after its first message a broker has a checkpoint: it writes one every two seconds, on a slow disk later."""
 _EVERYTHING = 1 << 62
 
 
@@ -57,8 +56,6 @@ class Sizes:
     queue_file_size: int | None = None
     index: IndexSizes | None = None
     timer_log_file_size: int | None = None
-    timer_precision_ms: int | None = None
-    """How long a slot of the timer wheel is."""
 
     def of_log(self, found: Collection[SizedFile]) -> int:
         """Return the size of the CommitLog's files."""
@@ -117,20 +114,12 @@ class StoreCheck:
             is_live=self.is_live,
             topics=topics,
         )
-        self._index = IndexCheck(root, sizes.index, is_settled=is_orderly)
-        self._timers = TimerCheck(
-            root,
-            sizes.timer_precision_ms,
-            sizes.timer_log_file_size,
-            is_live=self.is_live,
-            is_settled=is_orderly,
-        )
+        self._sizes = sizes
         files = commit_log_files(self._log_files, self._segment_size)
         self._walk = LogWalk(files, check_record_crc=check_record_crc, on_read=on_read)
         self._start = files[0].base if files else 0
-        self._index.pass_over(0, self._start)
         self._damages = Ranges()
-        self._began_at_ms = self._stored_at_ms = 0
+        self._stored_at_ms = 0
         self._is_orderly = is_orderly
         self._is_damaged_at_end = False
         on_size(sum(file.size for file in self._log_files))
@@ -141,29 +130,31 @@ class StoreCheck:
         if self.is_live:
             self._damages.add(self._walk.end, _EVERYTHING)
         yield from self.queues.issues(self._damages, self._start, self._walk.end)
-        yield from self._index.issues()
-        yield from self._timers.issues(self._damages, self._start)
-        yield from self._check_end()
-        yield from check_small_files(
-            self._root, self.queues.ends, self._start, told=self.queues.told, is_live=self.is_live
+        log_end = _EVERYTHING if self.is_live else self._walk.end
+        yield from check_index(self._root, self._sizes.index, log_end, is_settled=self._is_orderly)
+        yield from check_timers(
+            self._root,
+            self._sizes.timer_log_file_size,
+            self.queues.ends.get((TIMER_TOPIC, 0), (0, None))[1],
+            is_live=self.is_live,
+            is_settled=self._is_orderly,
         )
-        yield from unknown_files(self._root)
+        yield from self._check_end()
+        yield from check_small_files(self._root, self._start, is_live=self.is_live)
+        names = list_names(self._root)
+        yield from (note(name, what) for name, what in NOT_CHECKED.items() if name in names)
 
     def _check_log(self) -> Iterator[Issue]:
         yield from self._check_sizes()
         for found in self._walk.run():
             if isinstance(found, Damage):
                 self._damages.add(found.start, found.end)
-                self._index.pass_over(found.start, found.end)
                 self._is_damaged_at_end = found.is_tail
                 if not (self.is_live and (found.is_tail or self._is_cleaned(found))):
                     yield self._damage(found)
                 continue
             self.record_count += 1
-            self._began_at_ms = self._began_at_ms or found.stored_at_ms
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
-            self._index.take(found)
-            self._timers.take(found)
             for form in (found, *lmq_forms(found)):
                 if form.physical_offset >= self._deletions.get(form.topic, 0):
                     self.queues.take(form)
@@ -191,14 +182,12 @@ class StoreCheck:
         """Judge the log's end, the checkpoint, and entries that lead behind the end, as one."""
         if self.is_live:
             return
-        is_short = self._start == 0 and self._stored_at_ms - self._began_at_ms <= _FIRST_CHECKPOINT_MS
         facts = LogFacts(
             self._start,
             self._walk.end,
             self._stored_at_ms,
             self._is_damaged_at_end,
             self.queues.entries_end,
-            is_recent=is_short and not self._is_orderly,
         )
         lost = check_log_end(self._checkpoint, facts, self._file_at(facts.end))
         if lost is not None:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from orbitmq.store.sync.checkpoint import LAYOUT_SIZE, parse_checkpoint
 
 START_CUTS = "the next start moves it into quarantine/; `orbitmq store salvage` brings whole records back"
-REBUILD = "run `orbitmq store rebuild`, or let the next start rebuild the queue"
+DIFFERS = "differs from the log"
+REBUILD = "run `orbitmq store rebuild`, or let the next start rebuild it"
 RESTORE = "bring it back from a copy"
 NOTHING = "nothing to do"
 
@@ -51,8 +52,6 @@ class LogFacts(NamedTuple):
     """Behind the end lie bytes that are no records: what was there is gone."""
     entries_end: int
     """Where the furthest record ends that an entry of a consume queue leads to."""
-    is_recent: bool = False
-    """Its broker was killed seconds after the first message, maybe before it wrote a checkpoint that knows of one."""
 
 
 def check_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
@@ -65,20 +64,12 @@ def check_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
     if log.end == log.start:
         return None
     if content is None:
-        return (
-            note("checkpoint", "is not there yet", slow)
-            if log.is_recent
-            else Issue("checkpoint", None, "is missing", slow)
-        )
+        return note("checkpoint", "is missing", slow)
     if len(content) < LAYOUT_SIZE:
         return Issue("checkpoint", None, f"has {len(content)} bytes of {LAYOUT_SIZE}", slow)
     checkpoint = parse_checkpoint(content)
     if not any(checkpoint[:5]):
-        return (
-            note("checkpoint", "knows of no message yet", slow)
-            if log.is_recent
-            else Issue("checkpoint", 0, "holds zeros alone", slow)
-        )
+        return note("checkpoint", "holds zeros alone", slow)
     newest = max(checkpoint.commit_log_ms, checkpoint.consume_queue_ms, checkpoint.index_ms)
     is_beyond = max(checkpoint.durable_offset, checkpoint.entries_end or 0) > log.end or newest > log.stored_at_ms
     if min(checkpoint[:5]) < 0 or (is_beyond and not log.is_damaged_at_end and log.entries_end <= log.end):

@@ -1,4 +1,4 @@
-"""The files of a store's directory: which belong to it, how large they should be, and which are unknown."""
+"""The files of a store's directory: which belong to it, and how large they should be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.store.inspection.issues import Issue, note
 from orbitmq.store.inspection.log_walk import LogFile
 from orbitmq.store.log.segment import NAME_LENGTH
 from orbitmq.store.queues.consume_queues import QueueKey
@@ -20,33 +19,7 @@ SEGMENT_SIZE = 1 << 30
 QUEUE_FILE_SIZE = 6_000_000
 """mappedFileSizeConsumeQueue's default."""
 
-_KNOWN = frozenset(
-    (
-        "commitlog",
-        "consumequeue",
-        "config",
-        "checkpoint",
-        "abort",
-        "lock",
-        "begin",
-        "ends",
-        "rebuild",
-        "deleted",
-        "delivered",
-        "tables",
-        "index",
-        "indexed",
-        "jumps",
-        "quarantine",
-        "timerwheel",
-        "timerlog",
-    )
-)
-_UNCHECKED = {
-    "begin.tmp": "an interrupted write has left it",
-    "deleted.tmp": "an interrupted write has left it",
-    "jumps.tmp": "an interrupted write has left it",
-    "tables.tmp": "an interrupted write has left it",
+NOT_CHECKED = {
     "consumequeue_ext": "extended consume queues are not known here, and not checked",
     "batchconsumequeue": "batch consume queues are not known here, and not checked",
     "consumequeue_r": "consume queues in RocksDB are not known here, and not checked",
@@ -111,38 +84,6 @@ def queue_directories(directory: Path) -> Iterator[tuple[QueueKey, Path]]:
         for name in list_names(directory / topic):
             if name.isdecimal() and name.isascii() and (directory / topic / name).is_dir():
                 yield (topic, int(name)), directory / topic / name
-
-
-def unknown_files(root: Path) -> Iterator[Issue]:
-    """Yield what is in a store and is not checked."""
-    for name in list_names(root):
-        if name in _UNCHECKED:
-            yield note(name, _UNCHECKED[name])
-        elif name not in _KNOWN:
-            yield note(name, "is no file of a store that is known here, and not checked")
-    for name in list_names(root / "commitlog"):
-        yield from _strange_log_file(root, root / "commitlog" / name)
-    for topic in list_names(root / "consumequeue"):
-        directory = root / "consumequeue" / topic
-        if not directory.is_dir():
-            yield note(_path(root, directory), "is no topic's directory, and not checked")
-        for name in list_names(directory):
-            if not (name.isdecimal() and name.isascii() and (directory / name).is_dir()):
-                yield note(_path(root, directory / name), "is no queue's directory, and not checked")
-            else:
-                for file in list_names(directory / name):
-                    yield from _strange_log_file(root, directory / name / file)
-
-
-def _strange_log_file(root: Path, path: Path) -> Iterator[Issue]:
-    if not is_log_name(path.name):
-        yield note(_path(root, path), "its name is no offset in twenty digits: not checked")
-    elif _size(path) is None:
-        yield Issue(_path(root, path), None, "is no regular file, and not read", "put the file itself there")
-
-
-def _path(root: Path, path: Path) -> str:
-    return str(path.relative_to(root))
 
 
 def _size(path: Path) -> int | None:

@@ -1,21 +1,19 @@
-"""The comparison of the consume queues with the log: every record has its entry, every entry leads to its record.
+"""The comparison of the consume queues with the log: every record has its entry, and no entry leads into it from behind them.
 
-First the records come, in the log's order, and each is looked for in its queue; then the queues are read, and only the
-entries that no record has claimed are judged one by one.
+Queues are derived: one finding for a file that differs. First the records come, in the log's order, and each is looked for
+in its queue; then the entries behind the last record's are read.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 from orbitmq.model.topic import SCHEDULE_TOPIC
 from orbitmq.store.dispatch import is_queued, tag_code_of
-from orbitmq.store.inspection.issues import REBUILD, RESTORE, Issue, note
+from orbitmq.store.inspection.issues import DIFFERS, REBUILD, Issue, note
 from orbitmq.store.inspection.layout import SizedFile, log_files, queue_directories
 from orbitmq.store.inspection.reading import ReadOnlyFile
 from orbitmq.store.log.segment import segment_name
@@ -26,7 +24,6 @@ from orbitmq.wire.messages.record import Record
 NO_ENTRY: Entry = (0, 0, 0)
 _PAGE_ENTRIES = 200
 _PAGES_MAX = 4096
-_PIECE_ENTRIES = 50_000
 _OFFSET_END = 1 << 48
 
 
@@ -36,7 +33,7 @@ class QueueFiles:
     def __init__(self, directory: Path, file_size: int) -> None:
         self.file_size = file_size
         self._directory = directory
-        self._pages: OrderedDict[tuple[QueueKey, int], bytes] = OrderedDict()
+        self._pages: dict[tuple[Path, int], bytes] = {}
         self._page_size = min(_PAGE_ENTRIES * UNIT.size, file_size)
 
     def path(self, key: QueueKey, queue_offset: int) -> Path:
@@ -50,26 +47,20 @@ class QueueFiles:
         Args:
             fresh: read it again: it may just have been written.
         """
-        position = queue_offset * UNIT.size % self.file_size
-        page = queue_offset * UNIT.size - position % self._page_size
-        if fresh:
-            self._pages.pop((key, page), None)
-        content = self._pages.get((key, page))
+        path, place = self.path(key, queue_offset), queue_offset * UNIT.size % self.file_size
+        at = place % self._page_size
+        content = None if fresh else self._pages.get((path, place - at))
         if content is None:
-            content = self._load(self.path(key, queue_offset), position - position % self._page_size)
-            self._pages[(key, page)] = content
-            if len(self._pages) > _PAGES_MAX:
-                self._pages.popitem(last=False)
-        at = position % self._page_size
+            if len(self._pages) >= _PAGES_MAX:
+                self._pages.clear()
+            try:
+                with ReadOnlyFile(path) as file:
+                    content = file.read(place - at, self._page_size)
+            except OSError:
+                content = b""
+            self._pages[path, place - at] = content
         found: Entry = UNIT.unpack_from(content, at) if at + UNIT.size <= len(content) else NO_ENTRY
         return found
-
-    def _load(self, path: Path, at: int) -> bytes:
-        try:
-            with ReadOnlyFile(path) as file:
-                return file.read(at, self._page_size)
-        except OSError:
-            return b""
 
 
 class Ranges:
@@ -87,38 +78,26 @@ class Ranges:
             self.starts.append(start)
             self.ends.append(end)
 
-    def end_of(self, number: int) -> int | None:
-        """Return the end of the range that holds a number, None when none does."""
+    def holds(self, number: int) -> bool:
+        """Return True if one of the ranges has a number."""
         place = bisect_right(self.starts, number) - 1
-        return self.ends[place] if place >= 0 and number < self.ends[place] else None
-
-    @property
-    def end(self) -> int:
-        """Return where the last range ends, 0 without one."""
-        return self.ends[-1] if self.ends else 0
+        return place >= 0 and number < self.ends[place]
 
 
 @dataclass(slots=True)
 class _Queue:
     """What has been seen of one queue."""
 
-    claimed: Ranges = field(default_factory=Ranges)
-    """Queue offsets whose records were found."""
+    end: int = 0
+    """The queue offset after the last record that has its entry, or gets it by the next start."""
     expected: int | None = None
     """The queue offset after the last record's."""
-    missing: Ranges = field(default_factory=Ranges)
-    """Queue offsets whose records have no right entry."""
-    awaited: Ranges = field(default_factory=Ranges)
-    """Queue offsets whose entries are still to be written: they may be there when the queue is read."""
-    missing_in: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    """By file: how many entries are not right, and the first one's queue offset."""
+    differing: set[Path] = field(default_factory=set)
+    """Files in which a record has no right entry."""
+    missing_count: int = 0
     unplaced_at: int | None = None
     """Where the first record lies that is out of step."""
     unplaced_count: int = 0
-
-    def begin_again(self) -> None:
-        """The topic was made again: what came before belongs to the deleted one."""
-        self.claimed, self.missing, self.awaited, self.missing_in = Ranges(), Ranges(), Ranges(), {}
 
 
 class QueueCheck:
@@ -143,10 +122,8 @@ class QueueCheck:
     ) -> None:
         self.entries_end = 0
         """Where the furthest record ends that an entry leads to."""
-        self.told: set[QueueKey] = set()
-        """Queues that something is wrong with."""
         self.behind: list[Issue] = []
-        """Entries that lead behind the log's end: either they are wrong, or the log has lost something."""
+        """Files with entries that lead behind the log's end: either they are wrong, or the log has lost something."""
         self.ends: dict[QueueKey, tuple[int, int]] = {}
         """Where each queue begins and ends, by what could be read."""
         self._root = root
@@ -161,32 +138,30 @@ class QueueCheck:
         """Look for the entry of a record."""
         if not is_queued(record.sys_flag):
             return
-        key = (record.topic, record.queue_id)
-        queue = self._queues.get(key)
-        if queue is None:
-            queue = self._queues[key] = _Queue()
-        queue_offset = record.queue_offset
+        key, queue_offset = (record.topic, record.queue_id), record.queue_offset
+        queue = self._queues.setdefault(key, _Queue())
         if not 0 <= queue_offset < _OFFSET_END or record.queue_id < 0:
             self._unplaced(queue, record)
             return
         entry = self._files.entry(key, queue_offset)
         if not self._is_of(entry, record):
             entry = self._files.entry(key, queue_offset, fresh=True)
-        if self._is_of(entry, record):
-            if queue_offset == 0 and queue.expected:
-                queue.begin_again()
-            queue.claimed.add(queue_offset, queue_offset + 1)
-        elif self._late_from is not None and record.physical_offset >= self._late_from and entry == NO_ENTRY:
-            queue.awaited.add(queue_offset, queue_offset + 1)  # the broker that runs, or the next one, writes it
-        elif queue.expected in (None, queue_offset):
-            queue.missing.add(queue_offset, queue_offset + 1)
-            path = self._files.path(key, queue_offset)
-            count, first = queue.missing_in.get(path, (0, queue_offset))
-            queue.missing_in[path] = (count + 1, first)
-        else:
-            self._unplaced(queue, record)
-            return
+        is_right = self._is_of(entry, record)
+        if is_right and queue_offset == 0 and queue.expected:
+            # The topic was made again: what came before belongs to the deleted one.
+            queue.differing, queue.missing_count, queue.end = set(), 0, 0
+        # The broker that runs, or the next one, writes what is missing at the end.
+        is_late = self._late_from is not None and record.physical_offset >= self._late_from and entry == NO_ENTRY
+        if is_right:
+            self.entries_end = max(self.entries_end, record.physical_offset + record.size)
+        elif not is_late:
+            if queue.expected not in (None, queue_offset):
+                self._unplaced(queue, record)
+                return
+            queue.differing.add(self._files.path(key, queue_offset))
+            queue.missing_count += 1
         queue.expected = queue_offset + 1
+        queue.end = max(queue.end, queue.expected)
 
     def issues(self, damages: Ranges, log_start: int, log_end: int) -> Iterator[Issue]:
         """Judge what the records have left over.
@@ -199,36 +174,58 @@ class QueueCheck:
         for key in sorted({*on_disk, *self._queues}):
             queue = self._queues.get(key) or _Queue()
             if queue.unplaced_at is not None:
-                yield note(
-                    "commitlog",
-                    f"{queue.unplaced_count} records of {key[0]}, queue {key[1]}, have queue offsets out of step: "
-                    "no entry leads to them, the first is here",
-                    offset=queue.unplaced_at,
-                )
-            yield from self._missing(key, queue)
-            if queue.missing_in:
-                self.told.add(key)
+                what = f"{queue.unplaced_count} records of {key[0]}, queue {key[1]}, have queue offsets out of step"
+                yield note("commitlog", f"{what}: no entry leads to them, the first is here", offset=queue.unplaced_at)
+            is_gone = self._topics is not None and key[0] not in self._topics
+            if queue.differing and is_gone and not (self._root / "consumequeue" / key[0]).exists():
+                what = f"{queue.missing_count} records are of queue {key[1]} of {key[0]}"
+                yield note("commitlog", f"{what}, a topic that is not there any more")
+                continue
+            behind: set[Path] = set()
             if key in on_disk:
-                reading = _QueueReading(self._files, key, queue, damages, log_start, log_end, self._is_live)
-                yield from (self._placed(found) for found in reading.issues(log_files(on_disk[key])))
-                self.behind += map(self._placed, reading.behind())
-                self.entries_end = max(self.entries_end, reading.entries_end)
-                self.ends[key] = (reading.first, reading.end)
-                if reading.is_unverified:
-                    self.told.add(key)
+                found, end = log_files(on_disk[key]), queue.end
+                for file in found:
+                    is_cut = file.size < self._files.file_size and file is not found[-1]
+                    if is_cut or file.size > self._files.file_size or file.base % self._files.file_size:
+                        queue.differing.add(file.path)
+                    for number, entry in self._entries_behind(file, queue):
+                        end = max(end, number + 1)
+                        if self._is_possible(entry, damages, log_start):
+                            continue
+                        if entry[1] > 0 and entry[0] >= log_end:
+                            behind.add(file.path)
+                            self.entries_end = max(self.entries_end, entry[0] + entry[1])
+                        else:
+                            queue.differing.add(file.path)
+                self.ends[key] = (found[0].base // UNIT.size if found else 0, end)
+            self.behind += self._issues(behind - queue.differing)
+            yield from self._issues(queue.differing)
 
-    def _missing(self, key: QueueKey, queue: _Queue) -> Iterator[Issue]:
-        directory = self._root / "consumequeue" / key[0]
-        if queue.missing_in and self._topics is not None and key[0] not in self._topics and not directory.exists():
-            count = sum(count for count, _ in queue.missing_in.values())
-            yield note(
-                "commitlog", f"{count} records are of queue {key[1]} of {key[0]}, a topic that is not there any more"
-            )
-            return
-        for path, (count, first) in queue.missing_in.items():
-            state = "" if path.exists() else "the file is missing: "
-            what = f"{state}{count} records of the log have no right entry, the first is number {first}"
-            yield Issue(self._name(path), first * UNIT.size % self._files.file_size, what, REBUILD)
+    def _entries_behind(self, file: SizedFile, queue: _Queue) -> Iterator[tuple[int, Entry]]:
+        """Yield what stands behind the last record's entry, with its queue offset."""
+        try:
+            with ReadOnlyFile(file.path) as content:
+                start = max(queue.end * UNIT.size - file.base, 0)
+                for first, stop in content.data_ranges(start, self._files.file_size):
+                    first -= first % UNIT.size
+                    entries = content.read(first, -(-(stop - first) // UNIT.size) * UNIT.size)
+                    numbered = enumerate(UNIT.iter_unpack(entries[: len(entries) // UNIT.size * UNIT.size]))
+                    number = (file.base + first) // UNIT.size
+                    yield from ((number + place, entry) for place, entry in numbered if entry != NO_ENTRY)
+        except OSError as error:
+            if not (self._is_live and isinstance(error, FileNotFoundError)):  # deleted as too old
+                queue.differing.add(file.path)
+
+    def _is_possible(self, entry: Entry, damages: Ranges, log_start: int) -> bool:
+        """Return True if no record need have claimed an entry: it is a blank, its record was deleted, or is damaged."""
+        physical_offset, size, _tag_code = entry
+        if size == BLANK_SIZE and not physical_offset:
+            return True  # the queue begins behind it
+        return size > 0 and (0 <= physical_offset < log_start or damages.holds(physical_offset))
+
+    def _issues(self, paths: Collection[Path]) -> Iterator[Issue]:
+        for path in sorted(paths):
+            yield Issue(str(path.relative_to(self._root)), None, DIFFERS, REBUILD)
 
     def _is_of(self, entry: Entry, record: Record) -> bool:
         if entry[:2] != (record.physical_offset, record.size):
@@ -243,149 +240,3 @@ class QueueCheck:
         queue.unplaced_count += 1
         if queue.unplaced_at is None:
             queue.unplaced_at = record.physical_offset
-
-    def _placed(self, issue: Issue) -> Issue:
-        return issue._replace(path=self._name(Path(issue.path)))
-
-    def _name(self, path: Path) -> str:
-        return str(path.relative_to(self._root))
-
-
-class _QueueReading:
-    """The reading of one queue's files, for entries that no record has claimed."""
-
-    def __init__(
-        self,
-        files: QueueFiles,
-        key: QueueKey,
-        queue: _Queue,
-        damages: Ranges,
-        log_start: int,
-        log_end: int,
-        is_live: bool,
-    ) -> None:
-        self.first = self.end = 0
-        self.entries_end = 0
-        self.is_unverified = False
-        self._files = files
-        self._key = key
-        self._queue = queue
-        self._damages = damages
-        self._log_start = log_start
-        self._log_end = log_end
-        self._is_live = is_live
-        self._strays: dict[Path, tuple[int, int, str]] = {}
-        """By file: how many entries lead nowhere, the first one's place, and what is wrong with it."""
-        self._behind: dict[Path, tuple[int, int, str]] = {}
-        """The same of entries that lead behind the log's end."""
-
-    def issues(self, found: list[SizedFile]) -> Iterator[Issue]:
-        """Read the files and judge them."""
-        self.first = found[0].base // UNIT.size if found else 0
-        for issue in self._check_files(found):
-            self.is_unverified = True
-            yield issue
-
-    def _check_files(self, found: list[SizedFile]) -> Iterator[Issue]:
-        for number, file in enumerate(found):
-            path = str(file.path)
-            if file.base % self._files.file_size:
-                yield Issue(path, None, f"its name is no multiple of {self._files.file_size}", REBUILD)
-                continue
-            if file.size > self._files.file_size:
-                what = f"has {file.size} bytes, others have {self._files.file_size}"
-                yield Issue(path, None, what, REBUILD)
-            elif file.size < self._files.file_size and number < len(found) - 1 and not self._is_told(file.path):
-                what = f"was cut short: has {file.size} bytes of {self._files.file_size}"
-                yield Issue(path, file.size, what, REBUILD)
-            try:
-                self._read(file)
-            except OSError as error:
-                if self._is_live and isinstance(error, FileNotFoundError):
-                    continue  # deleted as too old
-                yield Issue(path, None, f"cannot be read: {error.strerror}", RESTORE)
-        yield from _stray_issues(self._strays)
-        yield from self._gaps(found)
-
-    def behind(self) -> Iterator[Issue]:
-        """Yield what leads behind the log's end."""
-        self.is_unverified = self.is_unverified or bool(self._behind)
-        return _stray_issues(self._behind)
-
-    def _is_told(self, path: Path) -> bool:
-        """Say whether records without an entry tell of this file already."""
-        return path in self._queue.missing_in
-
-    def _gaps(self, found: list[SizedFile]) -> Iterator[Issue]:
-        """Yield files that are missing between others: a start could not even load the queue."""
-        for before, after in pairwise(found):
-            expected = before.base + self._files.file_size
-            path = before.path.with_name(segment_name(expected))
-            if expected < after.base and not self._is_told(path):
-                yield Issue(str(path), None, "the file is missing", REBUILD)
-
-    def _read(self, file: SizedFile) -> None:
-        base = file.base // UNIT.size
-        with ReadOnlyFile(file.path) as content:
-            for start, stop in content.data_ranges(0, self._files.file_size):
-                first, last = base + start // UNIT.size, base + -(-stop // UNIT.size)
-                for piece in range(first, last, _PIECE_ENTRIES):
-                    count = min(_PIECE_ENTRIES, last - piece)
-                    entries = content.read((piece - base) * UNIT.size, count * UNIT.size)
-                    self._check(piece, entries[: len(entries) // UNIT.size * UNIT.size], file.path)
-
-    def _check(self, queue_offset: int, entries: bytes, path: Path) -> None:
-        end = queue_offset + len(entries) // UNIT.size
-        start = queue_offset
-        while queue_offset < end:
-            claimed = self._queue.claimed.end_of(queue_offset)
-            if claimed is not None:
-                stop = min(claimed, end)
-                at, size, _tag_code = UNIT.unpack_from(entries, (stop - 1 - start) * UNIT.size)
-                self.entries_end, self.end = max(self.entries_end, at + size), stop
-                queue_offset = stop
-                continue
-            entry: Entry = UNIT.unpack_from(entries, (queue_offset - start) * UNIT.size)
-            self._check_one(queue_offset, entry, path)
-            queue_offset += 1
-
-    def _check_one(self, queue_offset: int, entry: Entry, path: Path) -> None:
-        """Judge an entry that no record has claimed."""
-        physical_offset, size, _tag_code = entry
-        if entry == NO_ENTRY:
-            return  # where a record should have one, that is told already
-        self.end = queue_offset + 1
-        if size == BLANK_SIZE and not physical_offset:
-            return  # the queue begins behind it
-        end = physical_offset + size
-        if self._queue.missing.end_of(queue_offset) is not None or self._queue.awaited.end_of(queue_offset) is not None:
-            return
-        if 0 <= physical_offset < self._log_start and size > 0:
-            return  # its record was cleaned away
-        if size > 0 and self._damages.end_of(physical_offset) is not None:
-            return  # told with the log
-        if size > 0 and physical_offset >= self._log_end:
-            self.entries_end = max(self.entries_end, end)
-            if not self._is_live:
-                self._add(self._behind, path, queue_offset, f"leads to {physical_offset}, behind the log's end")
-            return
-        if queue_offset < self._queue.claimed.end and self._is_filler(queue_offset, entry):
-            return
-        reason = f"leads to {physical_offset} and {size} bytes, where no message of it is"
-        self._add(self._strays, path, queue_offset, reason)
-
-    def _is_filler(self, queue_offset: int, entry: Entry) -> bool:
-        """Say whether an entry stands for a message that is missing: it leads to the next one there is."""
-        place = bisect_right(self._queue.claimed.starts, queue_offset)
-        starts = self._queue.claimed.starts
-        return place < len(starts) and self._files.entry(self._key, starts[place]) == entry
-
-    def _add(self, strays: dict[Path, tuple[int, int, str]], path: Path, queue_offset: int, reason: str) -> None:
-        count, place, first = strays.get(path, (0, queue_offset * UNIT.size % self._files.file_size, reason))
-        strays[path] = (count + 1, place, first)
-
-
-def _stray_issues(strays: dict[Path, tuple[int, int, str]]) -> Iterator[Issue]:
-    for path, (count, place, reason) in strays.items():
-        more = f", and {count - 1} more entries" if count > 1 else ""
-        yield Issue(str(path), place, f"the entry {reason}{more}", REBUILD)

@@ -17,11 +17,9 @@ from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.inspection.check import Sizes
-from orbitmq.store.inspection.issues import Severity
+from orbitmq.store.inspection.derived_check import check_timers
 from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files, queue_directories
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
-from orbitmq.store.inspection.queue_check import Ranges
-from orbitmq.store.inspection.timer_check import TimerCheck
 from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.commit_log import CommitLog
@@ -52,24 +50,6 @@ class Rebuilt(NamedTuple):
     """Damaged places of the log that were passed over."""
     has_checkpoint: bool
     """The checkpoint was written as well."""
-
-
-class _Seen:
-    """What a first walk through the log has met."""
-
-    def __init__(self, timers: TimerCheck) -> None:
-        self.keys: set[QueueKey] = set()
-        self.record_count = self.damage_count = 0
-        self.stored_at_ms = self.end = 0
-        self.damages = Ranges()
-        self.timers = timers
-
-    def take(self, record: Record) -> None:
-        self.record_count += 1
-        self.timers.take(record)
-        self.stored_at_ms = max(self.stored_at_ms, record.stored_at_ms)
-        if is_queued(record.sys_flag) and _has_queue(record):
-            self.keys.add((record.topic, record.queue_id))
 
 
 def rebuild_store(
@@ -126,8 +106,10 @@ class _QueueRebuild:
         )
         self._mark = RebuildMark(disk, root / "rebuild")
         self._deletions = Deletions(disk, root / "deleted")
-        self._unplaced_count = 0
-        self._timer_sizes = sizes.timer_precision_ms, sizes.timer_log_file_size
+        self._unplaced_count = self._record_count = self._damage_count = 0
+        self._keys: set[QueueKey] = set()
+        self._stored_at_ms = self._end = 0
+        self._timer_log_file_size = sizes.timer_log_file_size
         on_size(2 * sum(file.size for file in found))
 
     def run(self, topics: Collection[str] | None) -> Rebuilt:
@@ -141,10 +123,10 @@ class _QueueRebuild:
         commit_log = self._commit_log
         commit_log.log.load()
         commit_log.end = commit_log.log.written_end()
-        seen = self._walk()
+        self._walk()
         marked = self._mark.read()
         on_disk = {key for key, _directory in queue_directories(self._root / "consumequeue")}
-        keys = {key for key in seen.keys | on_disk if topics is None or key[0] in topics}
+        keys = {key for key in self._keys | on_disk if topics is None or key[0] in topics}
         # What an earlier rebuilding has left unfinished belongs to this one.
         keys |= marked.keys()
         ends = {key: self._end_without_messages(key, marked) for key in sorted(keys)}
@@ -152,49 +134,42 @@ class _QueueRebuild:
         rebuild = Rebuild(self._queues, ends, self._count_unplaced, sync_entries)
         rebuild.run(commit_log, self._deletions, self._on_read)
         if topics is None:
-            self._write_checkpoint(seen)
+            self._write_checkpoint()
             # The next start indexes the log again, in the background.
             self._disk.remove(self._root / "index")
             self._disk.remove(self._root / "indexed")
-            self._remove_wrong_timers(seen)
+            self._remove_timers()
         self._mark.remove()
-        return Rebuilt(len(ends), seen.record_count, self._unplaced_count, seen.damage_count, topics is None)
+        return Rebuilt(len(ends), self._record_count, self._unplaced_count, self._damage_count, topics is None)
 
-    def _remove_wrong_timers(self, seen: _Seen) -> None:
-        """Leave what is valid: a log that is read again may deliver messages twice that have waited in several turns.
+    def _remove_timers(self) -> None:
+        """Have the wheel written again from the timer log, which goes only if it is wrong.
 
-        The checkpoint stays: it alone knows what has been delivered.
+        A log that is read again may deliver messages twice that have waited in several turns. The checkpoint stays: it alone
+        knows what has been delivered.
         """
-        issues = list(seen.timers.issues(seen.damages, self._commit_log.min_offset))
-        if any(issue.severity is Severity.WRONG for issue in issues):
-            self._disk.remove(self._root / "timerwheel")
-            if seen.timers.is_log_wrong:
-                self._disk.remove(self._root / "timerlog")
-
-    def _walk(self) -> _Seen:
-        """Find out which queues there have to be: all of them are named before the first is touched."""
         is_orderly = not self._disk.exists(self._root / "abort")
-        seen = _Seen(TimerCheck(self._root, *self._timer_sizes, is_live=False, is_settled=is_orderly))
+        issues = check_timers(self._root, self._timer_log_file_size, None, is_live=False, is_settled=is_orderly)
+        is_log_wrong = any(issue.path.startswith("timerlog/") for issue in issues)
+        self._disk.remove(self._root / "timerwheel")
+        if is_log_wrong:
+            self._disk.remove(self._root / "timerlog")
+
+    def _walk(self) -> None:
+        """Find out which queues there have to be: all of them are named before the first is touched."""
         walk = LogWalk(self._log_files, on_read=self._on_read)
         for found in walk.run():
             if isinstance(found, Damage):
-                seen.damage_count += 1
-                seen.damages.add(found.start, found.end)
+                self._damage_count += 1
                 log.warning("passed over damage from %d to %d: %s", found.start, found.end, found.reason)
-            else:
-                self._see(found, seen)
-        seen.end = walk.end
-        return seen
-
-    def _see(self, record: Record, seen: _Seen) -> None:
-        """Take note of a record, and of the LMQs that it is in, as far as they were not deleted."""
-        if not self._deletions.covers(record.topic, record.physical_offset):
-            seen.take(record)
-        seen.keys |= {
-            (form.topic, form.queue_id)
-            for form in lmq_forms(record)
-            if not self._deletions.covers(form.topic, form.physical_offset)
-        }
+                continue
+            self._record_count += 1
+            self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
+            for form in (found, *lmq_forms(found)):
+                is_deleted = self._deletions.covers(form.topic, form.physical_offset)
+                if not is_deleted and is_queued(form.sys_flag) and _has_queue(form):
+                    self._keys.add((form.topic, form.queue_id))
+        self._end = walk.end
 
     def _end_without_messages(self, key: QueueKey, marked: dict[QueueKey, int]) -> int:
         """Return where a queue goes on if all of its messages were deleted with the log's first files."""
@@ -208,17 +183,17 @@ class _QueueRebuild:
         ends = QueueEnds.parse(self._disk.read(self._root / "ends"))
         return max(ends.end_of(key), marked.get(key, 0), queue.known_end())
 
-    def _write_checkpoint(self, seen: _Seen) -> None:
+    def _write_checkpoint(self) -> None:
         """Write a checkpoint for the log and the queues: both are on the disk then."""
         path = self._root / "checkpoint"
         old = parse_checkpoint(self._disk.read(path))
-        durable = old.durable_offset if old.durable_offset <= seen.end else 0
+        durable = old.durable_offset if old.durable_offset <= self._end else 0
         if self._disk.exists(self._root / "abort"):
             # The process that wrote these bytes did not see them on the disk: a sync may have failed unseen.
-            self._commit_log.rewrite(durable, seen.end)
-        self._commit_log.log.sync(self._commit_log.min_offset, seen.end)
-        index_ms = old.index_ms if 0 <= old.index_ms <= seen.stored_at_ms else 0
-        fresh = StoreCheckpoint(seen.stored_at_ms, seen.stored_at_ms, index_ms, seen.end, seen.end, seen.end)
+            self._commit_log.rewrite(durable, self._end)
+        self._commit_log.log.sync(self._commit_log.min_offset, self._end)
+        index_ms = old.index_ms if 0 <= old.index_ms <= self._stored_at_ms else 0
+        fresh = StoreCheckpoint(self._stored_at_ms, self._stored_at_ms, index_ms, self._end, self._end, self._end)
         self._disk.write(path, format_checkpoint(fresh))
 
     def _count_unplaced(self, message: Dispatched) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sized
+from collections.abc import Callable, Generator, Iterator, Mapping, Sized
 from pathlib import Path
-from typing import Any
 
-from orbitmq.store.inspection.issues import REBUILD, RESTORE, Issue, check_lines, note
+from orbitmq.store.inspection.issues import RESTORE, Issue, check_lines, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
@@ -15,7 +14,6 @@ from orbitmq.store.log.clock_jumps import parse_clock_jumps
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.log.start_offset import parse_start_offset
 from orbitmq.store.quarantine import NOTE_ENDING, REPLACED
-from orbitmq.store.queues.consume_queues import QueueKey
 from orbitmq.store.queues.deletions import parse_deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import parse_rebuild_mark
@@ -32,25 +30,18 @@ _ZEROS_CUT = 2
 """Recovery copies up to the last byte that is no zero: the size of a last record's properties, when it has none, is missing."""
 
 
-def check_small_files(
-    root: Path,
-    ends: Mapping[QueueKey, tuple[int, int]],
-    log_start: int,
-    *,
-    told: Collection[QueueKey],
-    is_live: bool,
-) -> Iterator[Issue]:
+def check_small_files(root: Path, log_start: int, *, is_live: bool) -> Iterator[Issue]:
     """Yield what is wrong with the files of a store that are neither log, queue nor configuration.
 
     Args:
-        ends: where the queues begin and end.
         log_start: the CommitLog's first byte.
-        told: queues that something else has been found about.
         is_live: a broker runs.
     """
     is_orderly = not is_live and not (root / "abort").exists()
     yield from _check_begin(root, log_start)
-    yield from _check_ends(root, ends, told=told, is_orderly=is_orderly)
+    ends = yield from _content(root, "ends")
+    if ends is not None and not QueueEnds.parse(ends).ends and ends != QueueEnds.parse(ends).format():
+        yield Issue("ends", 0, "cannot be read", "the next orderly stop writes it again")
     for name, remedy in (
         ("rebuild", "start the broker, or run `orbitmq store rebuild`: either begins the rebuilding again"),
         ("deleted", f"{RESTORE}; without it deleted topics may come back"),
@@ -81,28 +72,20 @@ def check_quarantine(root: Path) -> Iterator[Issue]:
         if not path.is_file():
             yield Issue(name, None, "is no regular file", "move it elsewhere; nothing reads it")
             continue
-        described = _describe(path)
-        if described is None:
-            yield Issue(
-                name + NOTE_ENDING, None, "does not say where these bytes lay", "`orbitmq store salvage` reads them"
-            )
         try:
             count = sum(1 for _ in records_in(path))
-            with ReadOnlyFile(path) as file:
-                size = file.size
         except OSError as error:
             yield Issue(name, None, f"cannot be read: {error.strerror}", RESTORE)
             continue
-        if described is not None and size < described["length"]:
-            yield Issue(name, size, f"has {size} bytes, {described['length']} were set aside", RESTORE)
-        if described is not None and described.get("reason") == REPLACED:
-            what = f"{size} bytes that another master's records have replaced: they were never acknowledged"
-            yield note(name, what, "delete it")
+        if _reason_of(path) == REPLACED:
+            yield note(
+                name, "another master's records have replaced these bytes: they were never acknowledged", "delete it"
+            )
         elif count:
-            what = f"{count} whole records among {size} bytes that recovery has set aside"
+            what = f"{count} whole records that recovery has set aside"
             yield Issue(name, None, what, "`orbitmq store salvage` brings them back")
-        elif described is None or size >= described["length"]:
-            yield note(name, f"{size} bytes that recovery has set aside, no whole record among them", "delete it")
+        else:
+            yield note(name, "bytes that recovery has set aside, no whole record among them", "delete it")
 
 
 def quarantined(root: Path) -> list[Path]:
@@ -135,11 +118,10 @@ def _offset_of(name: str) -> int | None:
     return int(offset) if offset.isdecimal() and number.isdecimal() else None
 
 
-def _describe(path: Path) -> dict[str, Any] | None:
-    """Return what is known of a quarantined file, None when its note cannot be read."""
+def _reason_of(path: Path) -> object:
+    """Return why a quarantined file was set aside, None when its note does not say so."""
     try:
-        found = json.loads(read_small(path.with_name(path.name + NOTE_ENDING), 1 << 20) or b"")
-        return found if isinstance(found["length"], int) and found["offset"] == _offset_of(path.name) else None
+        return json.loads(read_small(path.with_name(path.name + NOTE_ENDING), 1 << 20) or b"")["reason"]
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -157,30 +139,6 @@ def _check_begin(root: Path, log_start: int) -> Iterator[Issue]:
     elif begin < log_start:
         what = f"the log began here, and begins at {log_start} now: files are missing"
         yield Issue(f"commitlog/{segment_name(begin)}", begin, what, RESTORE)
-
-
-def _check_ends(
-    root: Path,
-    ends: Mapping[QueueKey, tuple[int, int]],
-    *,
-    told: Collection[QueueKey],
-    is_orderly: bool,
-) -> Iterator[Issue]:
-    content = yield from _content(root, "ends")
-    remedy = "the next orderly stop writes it again"
-    if content is None:
-        if is_orderly and ends and (root / "begin").exists():  # Java's broker writes neither
-            yield note("ends", "is missing", remedy)
-        return
-    noted = QueueEnds.parse(content)
-    if not noted.ends and content != noted.format():
-        yield Issue("ends", 0, "cannot be read", remedy)
-    elif is_orderly:
-        unlike = [key for key, end in noted.ends.items() if key not in told and ends.get(key) != end]
-        if unlike:
-            topic, queue_id = unlike[0]
-            what = f"{len(unlike)} queues begin or end elsewhere, the first is {topic}, queue {queue_id}"
-            yield Issue("ends", None, what, f"{REBUILD}; {remedy}")
 
 
 def _content(root: Path, name: str) -> Generator[Issue, None, bytes | None]:

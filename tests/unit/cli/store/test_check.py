@@ -110,7 +110,7 @@ def test_the_brokers_settings_say_how_large_files_are(call: Call, root: Path) ->
 
 
 def test_names_that_a_terminal_would_obey_are_escaped(call: Call, root: Path) -> None:
-    (root / "\x1b[2Jbad").write_text("")
+    (root / "config" / "\x1b[2Jbad").write_text("")
     result = call("check", root)
     assert "\x1b" not in result.out
     assert r"\x1b[2Jbad" in result.out

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from inspect import signature
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -20,7 +19,6 @@ from orbitmq.store import FlushMode, Store, StoreConfig
 from orbitmq.store.index import committing
 from orbitmq.store.index import index as module
 from orbitmq.store.index.builder import SLICE_SIZE
-from orbitmq.store.index.index_file import IndexFile
 from orbitmq.store.index.layout import parse_note
 from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.store.sync.checkpoint import parse_checkpoint
@@ -30,7 +28,7 @@ from orbitmq.wire.messages.record import iter_records
 from waiting import until
 
 from ..parts import ROOT
-from .parts import ALWAYS, INDEX, SLOTS, indexed, keyed, numbers
+from .parts import ALWAYS, ENTRIES, INDEX, SLOTS, indexed, keyed, numbers
 
 
 @asynccontextmanager
@@ -201,122 +199,45 @@ def test_a_store_without_an_index_says_so() -> None:
     assert "messageIndexEnable" in str(answers[0])
 
 
-def damaged_disk(which: slice = slice(1, None)) -> FakeDisk:
-    """Return the disk of a stopped store whose index files have lost their slots, all but the first when left out."""
+def damaged_disk() -> FakeDisk:
+    """Return the disk of a stopped store whose second index file has lost its entries."""
     disk = FakeDisk()
     store = indexed(disk)
     for number in range(50):
         store.append(keyed(number, "k"))
     store.close()
-    for path in sorted(path for path in list(disk.files) if path.parent == INDEX)[which]:
-        disk.files[path].buffer[40 : 40 + 4 * SLOTS] = bytes(4 * SLOTS)
+    path = sorted(path for path in list(disk.files) if path.parent == INDEX)[1]
+    del disk.files[path].buffer[40 + 4 * SLOTS :]
+    disk.files[path].buffer += bytes(20 * ENTRIES)
     return disk
 
 
-async def test_a_search_has_slots_counted_and_damaged_files_are_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_search_finds_damaged_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
 
     async with attached(damaged_disk()) as (store, disk):
+        assert numbers_of(await ask_later(store, "k", 20)) == list(range(30, 50))  # it ends before the damage
         first, second = await asyncio.gather(ask_later(store, "k"), ask_later(store, "k"))
         assert isinstance(first, StoreBusy)
-        assert "set aside" in str(first)
-        assert isinstance(second, StoreBusy)
-        found = await ask_later(store, "k")
-        assert isinstance(found, IndexQueryResult)
-        assert found.message_count == 50
-        assert store.index is not None
-        assert len(store.index.set_aside) == 5  # immediately, and each as it was
+        assert "rebuilt from the log" in str(first)
+        assert numbers_of(second) == numbers_of(await ask_later(store, "k")) == list(range(50))
     assert numbers(indexed(disk), "k") == list(range(50))
 
 
-async def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_set_aside(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
-
+async def test_nothing_is_found_in_part_while_a_damaged_file_cannot_be_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with attached(damaged_disk()) as (store, disk):
-        index = store.index
-        assert index is not None
-        disk.failures["move"] = OSError(errno.EIO, "broken")
+        disk.failures["remove"] = OSError(errno.EIO, "broken")
         assert isinstance(await ask_later(store, "k"), StoreBusy)
-        await until(lambda: index.failure is not None)
-        store.append(keyed(50, "k"))
         monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 0.0)
+        assert store.index is not None
+        index = store.index
+        await until(lambda: index.failure is not None)
         refused = await ask_later(store, "k")
         assert type(refused) is StoreUnavailable
         assert "does not go on" in str(refused)
-        del disk.failures["move"]
+        del disk.failures["remove"]
         monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
-        found = await ask_later(store, "k")
-        assert isinstance(found, IndexQueryResult)
-        assert found.message_count == 51
-
-
-@pytest.mark.parametrize(("size", "turns"), [(1 << 20, 1), (2 * 4 * SLOTS, 3), (0, 6)])
-async def test_slots_of_small_files_are_counted_together(
-    monkeypatch: pytest.MonkeyPatch, size: int, turns: int, disk: FakeDisk
-) -> None:
-    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
-    monkeypatch.setattr(module, "_COUNTED_SIZE", size)
-    store = indexed(disk)
-    for number in range(50):
-        store.append(keyed(number, "k"))
-    store.close()
-    counted: list[IndexFile] = []
-
-    async with attached(disk) as (store, disk):
-        index = store.index
-        assert index is not None
-        tell = index._counted
-
-        def hear(file: IndexFile, earlier: list[IndexFile], error: Exception | None) -> None:
-            counted.append(file)
-            tell(file, earlier, error)
-
-        monkeypatch.setattr(index, "_counted", hear)
-        first, second = await asyncio.gather(ask_later(store, "k"), ask_later(store, "U0"))
-        assert isinstance(first, IndexQueryResult)
-        assert isinstance(second, IndexQueryResult)
-        assert (first.message_count, second.message_count, index.file_count) == (50, 1, 6)
-    assert len(counted) == turns
-
-
-async def test_a_file_that_is_damaged_refuses_no_search_that_ends_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
-    disk = damaged_disk(slice(0, 1))
-
-    async with attached(disk) as (store, disk):
-        assert numbers_of(await ask_later(store, "k", 1)) == [49]
-        assert isinstance(await ask_later(store, "U0"), StoreBusy)
-
-
-async def test_a_search_is_answered_in_time_while_the_thread_that_counts_slots_waits_for_the_disk(
-    monkeypatch: pytest.MonkeyPatch, disk: FakeDisk
-) -> None:
-    monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 0.05)
-    store = indexed(disk)
-    for number in range(50):
-        store.append(keyed(number, "k"))
-    store.close()
-    hangs = Event()
-
-    def wait() -> None:
-        hangs.wait()
-
-    async with attached(disk) as (store, disk):
-        index = store.index
-        assert index is not None
-        index._commits.submit(wait, lambda error: None)
-        try:
-            refused = await asyncio.wait_for(ask_later(store, "k"), 60)
-        finally:
-            hangs.set()
-        assert isinstance(refused, StoreBusy)
-        assert "ask again later" in str(refused)
-        monkeypatch.setattr(module, "_QUERY_TIMEOUT_S", 1e9)
-        found = await ask_later(store, "k")
-        assert isinstance(found, IndexQueryResult)
-        assert found.message_count == 50
+        assert numbers_of(await ask_later(store, "k")) == list(range(50))
 
 
 def test_queries_are_answered_before_clients_give_up() -> None:
@@ -325,30 +246,23 @@ def test_queries_are_answered_before_clients_give_up() -> None:
 
 async def test_a_store_that_stops_with_a_damaged_file_covers_nothing() -> None:
     async with attached(damaged_disk()) as (store, disk):
-        disk.failures["move"] = OSError(errno.EIO, "broken")
+        disk.failures["remove"] = OSError(errno.EIO, "broken")
         assert isinstance(await ask_later(store, "k"), StoreBusy)
     disk.failures.clear()
     store = indexed(disk)
-    found: list[IndexQueryResult | StoreError] = []
-    while not found or isinstance(found[-1], StoreBusy):
-        store.query(IndexQuery("orders", "k", 64, *ALWAYS), found.append)
-    assert isinstance(found[-1], IndexQueryResult)
-    assert found[-1].message_count == 50
-    store.close()
+    with pytest.raises(StoreBusy):
+        numbers(store, "k")
+    assert numbers(store, "k") == list(range(50))
 
 
-@pytest.mark.parametrize("number", [0, -1], ids=["a full file", "the file that is filled"])
-def test_a_search_in_a_file_that_is_cut_is_refused(tmp_path: Path, number: int) -> None:
-    store = Store.open(
-        StoreConfig(path=tmp_path, segment_size=65_536, has_index=True, index_slots=8, index_entries=20),
-        store_host=Host("127.0.0.1", 1),
-    )
+def test_a_file_that_is_cut_is_rebuilt(tmp_path: Path) -> None:
+    config = StoreConfig(path=tmp_path, segment_size=65_536, has_index=True, index_slots=8, index_entries=20)
+    store = Store.open(config, store_host=Host("127.0.0.1", 1))
     for at in range(15):
         store.append(keyed(at, "k"))
     assert numbers(store, "k") == list(range(15))
-    os.truncate(sorted((tmp_path / "index").iterdir())[number], 50)
-    found: list[IndexQueryResult | StoreError] = []
-    store.query(IndexQuery("orders", "k", 64, *ALWAYS), found.append)
-    assert isinstance(found[0], StoreUnavailable)
-    assert "was cut short" in str(found[0])
+    os.truncate(min((tmp_path / "index").iterdir()), 50)
+    with pytest.raises(StoreBusy, match="was cut short"):
+        numbers(store, "k")
+    assert numbers(store, "k") == list(range(15))
     store.close()

@@ -26,7 +26,7 @@ def writer_of(disk: FakeDisk | None = None, since_ms: int = 0, sizes: IndexSizes
 
 
 def commit(writer: IndexWriter) -> None:
-    writer.commit(writer.take_changes(), writer.header)
+    writer.finish(writer.header)
 
 
 def reader_of(disk: FakeDisk, sizes: IndexSizes = SIZES) -> IndexFile:
@@ -107,108 +107,45 @@ def test_what_the_disk_refuses_is_not_there(disk: FakeDisk) -> None:
     assert [writer.entry(number).previous for number in (3, 4, 5)] == [2, 3, 0]
 
 
-def test_changes_that_cannot_be_written_are_written_by_the_next_commit(disk: FakeDisk) -> None:
-    writer = writer_of(disk)
-    writer.put([1], [0], [5])
-    pages = writer.take_changes()
-    disk.failures["sync"] = OSError(errno.EIO, "broken")
-    with pytest.raises(OSError, match="broken"):
-        writer.commit(pages, writer.header)
-    disk.failures.clear()
-    writer.give_back(pages)
-    assert writer.take_changes() == pages
-    writer.give_back(None)
-    assert writer.take_changes() is None
-
-
-def test_many_changes_are_written_as_a_whole() -> None:
-    disk, sizes = FakeDisk(), IndexSizes(3000, 9000)
-    writer = writer_of(disk, sizes=sizes)
-    for first in range(0, 6000, 500):
-        writer.put(range(first, first + 500), range(first, first + 500), [5] * 500)
-    pages = writer.take_changes()
-    assert pages is None
-    writer.commit(pages, writer.header)
-    reader = reader_of(disk, sizes)
-    assert all(reader.head(slot) == slot + 3001 for slot in range(3000))
-
-
 def filled(disk: FakeDisk) -> IndexWriter:
     writer = writer_of(disk)
-    writer.put([1, 2, 1], [0, 1, 2], [5, 5, 5])
-    commit(writer)
+    writer.put([1, 2, 1, 8, 3], [0, 1, 2, 3, 4], [5] * 5)
     return writer
 
 
-def reopened(disk: FakeDisk, header: IndexHeader) -> tuple[IndexWriter, bool]:
-    writer = IndexWriter(disk, PATH, SIZES, header)
-    writer.load_slots()
-    return writer, writer.cut(header)
-
-
-def test_slots_that_a_crash_left_ahead_lead_back_to_the_entries_before(disk: FakeDisk) -> None:
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_slots_are_made_of_the_entries_and_what_a_crash_left_behind_them_is_gone(count: int, disk: FakeDisk) -> None:
     writer = filled(disk)
-    header = writer.header
-    writer.put([1, 8, 3], [3, 4, 5], [6, 6, 6])
     commit(writer)
-    writer, is_valid = reopened(disk, header)
-    assert is_valid
-    assert [writer.head(slot) for slot in (1, 2, 3)] == [3, 2, 0]
-    assert disk.files[PATH].buffer[SIZES.entries_at + 80 :].strip(b"\0") == b""
-    commit(writer)
-    assert [reader_of(disk).head(slot) for slot in (1, 2, 3)] == [3, 2, 0]
+    before = [writer.head(slot) for slot in range(SIZES.slots)]
+    loaded = IndexWriter(disk, PATH, SIZES, writer.header._replace(next_number=count + 1))
+    assert not loaded.is_loaded
+    loaded.load()
+    assert loaded.is_loaded
+    assert loaded.header.used_slots == [1, 0, 2, 0, 3][count - 1]
+    commit(loaded)
+    heads = [reader_of(disk).head(slot) for slot in range(SIZES.slots)]
+    assert [heads[slot] for slot in (1, 2, 3)] == {1: [1, 0, 0], 3: [3, 2, 0], 5: [4, 2, 5]}[count]
+    assert (heads == before) is (count == 5)
 
 
-@pytest.mark.parametrize("lost", [4, 5])
-def test_slots_whose_entries_are_lost_make_the_file_a_doubtful_one(lost: int, disk: FakeDisk) -> None:
+@pytest.mark.parametrize("lost", [3, 4])
+def test_entries_that_do_not_follow_one_another_are_damage(lost: int, disk: FakeDisk) -> None:
     writer = filled(disk)
-    header = writer.header
-    writer.put([1, 8, 3], [3, 4, 5], [6, 6, 6])
-    commit(writer)
     at = SIZES.entries_at + lost * 20
     disk.files[PATH].buffer[at : at + 20] = bytes(20)
-    assert reopened(disk, header)[1] is False
-
-
-def test_a_slot_that_leads_behind_the_files_end_makes_it_a_doubtful_one(disk: FakeDisk) -> None:
-    header = filled(disk).header
-    disk.files[PATH].buffer[40:44] = (99).to_bytes(4, "big")
-    assert reopened(disk, header)[1] is False
-
-
-@pytest.mark.parametrize("is_filled", [True, False])
-def test_slots_that_are_missing_are_counted(is_filled: bool, disk: FakeDisk) -> None:
-    writer = filled(disk)
-    file = writer if is_filled else reader_of(disk)
-    file.slots_check()()
-    if is_filled:
-        writer._memory[4:8] = bytes(4)
-    disk.files[PATH].buffer[44:48] = bytes(4)
-    with pytest.raises(IndexDamaged, match=f"{PATH} is damaged: 2 of its slots were in use, 1 are left"):
-        file.slots_check()()
-
-
-def test_a_deleted_file_is_not_made_again_by_counting_its_slots(disk: FakeDisk) -> None:
-    filled(disk).release()
-    reader = reader_of(disk)
-    disk.remove(PATH)
-    with pytest.raises(FileNotFoundError):
-        reader.slots_check()()
-    assert PATH not in disk.files
-
-
-def test_a_released_writer_is_read_from_the_disk(disk: FakeDisk) -> None:
-    writer = filled(disk)
-    writer.release()
-    assert (writer.head(1), writer.head(2)) == (3, 2)
-    writer.rest()
+    loaded = IndexWriter(disk, PATH, SIZES, writer.header)
+    with pytest.raises(IndexDamaged, match="between its entries 1 and 6"):
+        loaded.load()
 
 
 def test_a_file_that_was_deleted_is_not_made_again_by_looking_at_it(disk: FakeDisk) -> None:
-    filled(disk).release()
-    reader = reader_of(disk)
-    reader.close()
+    writer = filled(disk)
+    commit(writer)
+    writer.release()
+    assert (writer.head(1), writer.head(2)) == (4, 2)  # from the disk
+    writer.rest()
     disk.remove(PATH)
     with pytest.raises(FileNotFoundError):
-        reader.head(1)
+        writer.head(1)
     assert PATH not in disk.files

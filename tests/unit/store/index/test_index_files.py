@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.errors import StoreBusy
 from orbitmq.store import Store
 from orbitmq.store.index.index_files import index_name, is_index_name
 from orbitmq.store.index.layout import HEADER, format_note, parse_note
@@ -68,7 +67,6 @@ def test_after_an_orderly_stop_nothing_is_read_again(disk: FakeDisk) -> None:
     assert store.index is not None
     assert store.index.behind == 0
     assert is_whole(store)
-    assert store.index.set_aside == []
 
 
 def test_a_log_without_an_index_gets_one(disk: FakeDisk) -> None:
@@ -109,7 +107,7 @@ def test_files_of_another_broker_that_was_killed_are_written_again_from_the_firs
     store.close()
     disk.remove(NOTE)
     disk.write(ROOT / "abort", b"1")
-    kept = files(disk)[:-1]  # the full ones
+    kept = files(disk)[:-2]  # full ones that end before the time of the checkpoint
     store = indexed(disk, clock)
     assert store.index is not None
     assert files(disk) == kept != []
@@ -128,128 +126,60 @@ def test_after_kill_9_everything_is_found(is_noted: bool, disk: FakeDisk) -> Non
     assert is_whole(indexed(disk), 51 if is_noted else 50)
 
 
-def vandals() -> dict[str, Callable[[FakeDisk, Path], None]]:
-    def cut(disk: FakeDisk, path: Path) -> None:
-        disk.files[path].buffer = disk.files[path].buffer[:100]
+def cut(disk: FakeDisk, path: Path) -> None:
+    disk.files[path].buffer = disk.files[path].buffer[:100]
 
-    def zero_header(disk: FakeDisk, path: Path) -> None:
-        disk.files[path].buffer[:40] = bytes(40)
 
-    def zero_entries(disk: FakeDisk, path: Path) -> None:
-        disk.files[path].buffer[72:] = bytes(len(disk.files[path].buffer) - 72)
+def zero_header(disk: FakeDisk, path: Path) -> None:
+    disk.files[path].buffer[:40] = bytes(40)
 
-    def huge_count(disk: FakeDisk, path: Path) -> None:
-        disk.files[path].buffer[36:40] = b"\x7f\xff\xff\xff"
 
-    def last_entry_of_later_message(disk: FakeDisk, path: Path) -> None:
-        header = HEADER.unpack_from(disk.files[path].buffer)
-        HEADER.pack_into(disk.files[path].buffer, 0, *header[:3], 1 << 40, *header[4:])
-
-    return {
-        found.__name__: found for found in (cut, zero_header, zero_entries, huge_count, last_entry_of_later_message)
-    }
+def last_entry_of_later_message(disk: FakeDisk, path: Path) -> None:
+    header = HEADER.unpack_from(disk.files[path].buffer)
+    HEADER.pack_into(disk.files[path].buffer, 0, *header[:3], 1 << 40, *header[4:])
 
 
 @pytest.mark.parametrize("which", [0, 1, -1])
-@pytest.mark.parametrize("vandal", vandals())
-def test_a_damaged_file_is_set_aside_with_those_behind_it_and_written_again(vandal: str, which: int) -> None:
-    disk = FakeDisk()
+@pytest.mark.parametrize("damage", [cut, zero_header, last_entry_of_later_message])
+def test_a_file_that_differs_from_the_log_is_rebuilt_with_those_behind_it(
+    damage: Callable[[FakeDisk, Path], None], which: int, disk: FakeDisk
+) -> None:
     filled(disk).close()
-    damaged = files(disk)[which]
-    behind = [path for path in files(disk) if path >= damaged]
-    vandals()[vandal](disk, damaged)
+    before = files(disk)
+    damage(disk, before[which])
     store = indexed(disk)
-    assert store.index is not None
+    assert files(disk) == before[: before.index(before[which])]
     assert is_whole(store)
-    kept = sorted(path.name for path in disk.files if path.parent == ROOT / "quarantine")
-    if vandal == "zero_header" and which == -1:
-        assert kept == []  # as a file that was begun and got no entry
-        return
-    assert kept == [f"index-{path.name}-1" for path in behind]
-    assert [issue.kind for issue in store.issues] == ["index"]
     store.close()
 
 
-def zero_slots(disk: FakeDisk, path: Path) -> None:
-    disk.files[path].buffer[40 : 40 + 4 * SLOTS] = bytes(4 * SLOTS)
-
-
-@pytest.mark.parametrize("is_killed", [True, False], ids=["kill -9", "a clean stop"])
-@pytest.mark.parametrize("which", [0, 1, -1])
-def test_a_search_misses_slots_that_are_zeroed_and_the_files_are_written_again(which: int, is_killed: bool) -> None:
-    disk = FakeDisk()
+def test_entries_of_the_last_file_that_a_crash_has_zeroed_are_rebuilt(disk: FakeDisk) -> None:
     filled(disk).close()
-    if is_killed:
-        store = indexed(disk)
-        store.append(keyed(50, "all"))
-        assert is_whole(store, 51)
-        crash(store)
-    damaged = files(disk)[which]
-    behind = [path for path in files(disk) if path >= damaged]
-    zero_slots(disk, damaged)
+    disk.write(ROOT / "abort", b"1")
+    disk.files[files(disk)[-1]].buffer[72 + 20 : 72 + 40] = bytes(20)
     store = indexed(disk)
-    with pytest.raises(StoreBusy, match=f"{damaged} is damaged: .* set aside, and rebuilt from the log: ask again"):
-        numbers(store, "all")
-    assert is_whole(store, 51 if is_killed else 50)
-    kept = sorted(path.name for path in disk.files if path.parent == ROOT / "quarantine")
-    assert kept == [f"index-{path.name}-1" for path in behind]
-    assert [issue.kind for issue in store.issues] == ["index"]
-    store.append(keyed(51, "more"))
-    assert numbers(store, "more") == [51]
+    assert is_whole(store)
+    assert store.issues == []
     crash(store)
-    assert is_whole(indexed(disk), 51 if is_killed else 50)
+    assert is_whole(indexed(disk))
 
 
-def test_slots_that_are_missing_are_missed_although_others_were_used_since(disk: FakeDisk) -> None:
-    filled(disk, 6).close()
-    (path,) = files(disk)
-    zero_slots(disk, path)
-    store = indexed(disk)
-    store.append(keyed(6, "all"))
-    store.append(keyed(7))
-    with pytest.raises(StoreBusy, match="is damaged"):
-        numbers(store, "all")
-    assert is_whole(store, 7)
-
-
-def test_a_file_in_the_place_of_one_that_was_set_aside_is_not_covered_by_a_checkpoint(disk: FakeDisk) -> None:
+def test_a_file_in_the_place_of_a_removed_one_is_not_covered_by_its_note(disk: FakeDisk) -> None:
     filled(disk).close()
-    zero_slots(disk, files(disk)[0])
+    note = disk.read(NOTE)
+    zero_header(disk, files(disk)[0])
     store = indexed(disk)
-    with pytest.raises(StoreBusy):
-        numbers(store, "all")
     assert is_whole(store)
     crash(store)
-    note = parse_note(disk.read(NOTE))
-    assert note is not None
-    disk.write(NOTE, format_note(note._replace(file="", position=0, is_whole=False)))
+    disk.write(NOTE, note)
     for path in files(disk):
-        zero_slots(disk, path)  # as if a power cut had taken them: nothing was synced
-    store = indexed(disk)
-    assert is_whole(store)
-    assert store.index is not None
-    assert store.index.set_aside == []
+        disk.files[path].buffer[40 : 40 + 4 * SLOTS] = bytes(4 * SLOTS)  # as if a power cut had taken them
+    assert is_whole(indexed(disk))
 
 
-@pytest.mark.parametrize("which", [0, 2])
-@pytest.mark.parametrize("is_killed", [False, True])
-def test_files_behind_one_that_is_missing_are_set_aside_and_written_again(
-    which: int, is_killed: bool, disk: FakeDisk, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = filled(disk)
-    crash(store) if is_killed else store.close()
-    disk.remove(files(disk)[which])
-    store = indexed(disk)
-    assert is_whole(store)
-    assert "are in no file" in caplog.text
-
-
-def test_files_of_other_sizes_are_set_aside_and_written_again(disk: FakeDisk) -> None:
+def test_files_of_other_sizes_are_rebuilt(disk: FakeDisk) -> None:
     filled(disk).close()
-    store = indexed(disk, index_entries=ENTRIES + 1)
-    assert store.index is not None
-    assert len(store.index.set_aside) > 3
-    assert is_whole(store)
+    assert is_whole(indexed(disk, index_entries=ENTRIES + 1))
 
 
 def test_other_files_of_the_directory_are_left_alone(disk: FakeDisk) -> None:

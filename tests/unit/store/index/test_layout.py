@@ -38,8 +38,7 @@ def test_a_header_comes_back() -> None:
 
 
 def test_a_good_header_has_no_flaw() -> None:
-    assert flaw_of(GOOD, SIZES) is None
-    assert flaw_of(NO_ENTRIES, SIZES) is None
+    assert flaw_of(GOOD, SIZES, 0, 501) is None
 
 
 @pytest.mark.parametrize(
@@ -51,10 +50,12 @@ def test_a_good_header_has_no_flaw() -> None:
         {"next_number": 20, "used_slots": 11},
         {"begin_offset": 501},
         {"begin_offset": -1},
+        {"next_number": 1, "used_slots": 0},
+        {"end_offset": 501},
     ],
 )
 def test_a_header_that_cannot_be_has_a_flaw(change: dict[str, int]) -> None:
-    assert flaw_of(GOOD._replace(**change), SIZES)
+    assert flaw_of(GOOD._replace(**change), SIZES, 0, 501)
 
 
 @given(st.text(), st.lists(NUMBERS, min_size=6, max_size=6), NUMBERS, st.booleans())

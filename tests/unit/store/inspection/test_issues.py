@@ -47,18 +47,6 @@ def test_a_checkpoint_that_cannot_be_right_is_named(content: bytes | None, what:
     assert what in found.what
 
 
-def test_a_broker_that_was_killed_immediately_may_have_no_checkpoint_yet() -> None:
-    found = check_checkpoint(None, LOG._replace(is_recent=True))
-    assert found is not None
-    assert (found.severity, found.what) == (Severity.NOTE, "is not there yet")
-
-
-def test_a_broker_that_was_killed_at_its_first_messages_has_the_checkpoint_of_an_empty_log() -> None:
-    found = check_checkpoint(bytes(4096), LOG._replace(is_recent=True))
-    assert found is not None
-    assert (found.severity, found.what) == (Severity.NOTE, "knows of no message yet")
-
-
 def test_an_empty_log_needs_no_checkpoint() -> None:
     assert check_checkpoint(None, LOG._replace(end=0)) is None
 

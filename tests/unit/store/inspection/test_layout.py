@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.store.inspection.issues import Severity
-from orbitmq.store.inspection.layout import check_is_store, log_files, queue_directories, unknown_files, usual_size
+from orbitmq.store.inspection.layout import check_is_store, log_files, queue_directories, usual_size
 
 NAME = f"{0:020}"
 
@@ -53,33 +52,3 @@ def test_queues_are_directories_whose_names_are_numbers(tmp_path: Path) -> None:
     (tmp_path / "orders/3").write_text("")
     (tmp_path / "file").write_text("")
     assert [key for key, _ in queue_directories(tmp_path)] == [("orders", 0), ("orders", 11)]
-
-
-def test_whatever_is_not_checked_is_named(tmp_path: Path) -> None:
-    known = [
-        "commitlog/" + NAME,
-        "consumequeue/orders/0/" + NAME,
-        "checkpoint",
-        "config/topics.json",
-        "quarantine/x",
-        "indexed",
-        "timerwheel",
-        "timerlog/1",
-    ]
-    unknown = {
-        "consumequeue_ext/1": "consumequeue_ext",
-        "batchconsumequeue/1": "batchconsumequeue",
-        "consumequeue_r/1": "consumequeue_r",
-        "rocksdb/1": "rocksdb",
-        "commitlog/core": "commitlog/core",
-        "consumequeue/file": "consumequeue/file",
-        "consumequeue/orders/x/1": "consumequeue/orders/x",
-        "consumequeue/orders/0/1.bak": "consumequeue/orders/0/1.bak",
-    }
-    for name in [*known, *unknown]:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("")
-    (tmp_path / "commitlog" / f"{7:020}").symlink_to("/dev/zero")
-    found = list(unknown_files(tmp_path))
-    assert {issue.path for issue in found if issue.severity is Severity.NOTE} == set(unknown.values())
-    assert [issue.path for issue in found if issue.severity is Severity.WRONG] == [f"commitlog/{7:020}"]

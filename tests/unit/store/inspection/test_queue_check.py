@@ -35,36 +35,24 @@ def entry(path: Path, number: int) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("change_of", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1 << 40, 0, 0)])
-def test_an_entry_that_is_a_little_wrong_is_named_with_its_place(root: Path, change_of: tuple[int, int, int]) -> None:
+def test_the_file_of_an_entry_that_is_a_little_wrong_is_named(root: Path, change_of: tuple[int, int, int]) -> None:
     before = entry(root / FIRST, 5)
     change(root / FIRST, 5, tuple(a + b for a, b in zip(before, change_of, strict=True)))  # type: ignore[arg-type]
-    (found,) = wrong(root)
-    assert (found.path, found.offset) == (FIRST, 100)
-    assert "1 records of the log have no right entry, the first is number 5" in found.what
+    assert [(found.path, found.what) for found in wrong(root)] == [(FIRST, "differs from the log")]
 
 
-def test_entries_behind_the_last_message_are_named(root: Path) -> None:
+@pytest.mark.parametrize("physical_offset", [0, 1 << 30])
+def test_the_file_of_an_entry_behind_the_last_messages_is_named(root: Path, physical_offset: int) -> None:
     last = sorted((root / "consumequeue/orders/1").iterdir())[-1]
     count = len(last.read_bytes().rstrip(b"\0")) // UNIT.size + 1
-    change(last, count, (0, 10, 0))
-    (found,) = wrong(root)
-    assert (found.path, found.offset) == (str(last.relative_to(root)), count * UNIT.size)
-    assert "leads to 0 and 10 bytes, where no message of it is" in found.what
-
-
-def test_an_entry_that_leads_behind_the_log_is_named(root: Path) -> None:
-    last = sorted((root / "consumequeue/orders/1").iterdir())[-1]
-    count = len(last.read_bytes().rstrip(b"\0")) // UNIT.size + 1
-    change(last, count, (1 << 30, 10, 0))
-    (found,) = wrong(root)
-    assert "behind the log's end" in found.what
+    change(last, count, (physical_offset, 10, 0))
+    assert [found.path for found in wrong(root)] == [str(last.relative_to(root))]
 
 
 def test_a_file_of_another_size_is_named(root: Path) -> None:
     with (root / FIRST).open("ab") as file:
         file.write(b"x" * 20)
-    (found,) = wrong(root)
-    assert (found.path, found.what) == (FIRST, f"has {UNITS * 20 + 20} bytes, others have {UNITS * 20}")
+    assert [found.path for found in wrong(root)] == [FIRST]
 
 
 def test_each_file_of_a_lost_queue_is_named(root: Path) -> None:
@@ -149,5 +137,4 @@ def test_ranges_join_and_are_found_again() -> None:
     for start, end in ((1, 2), (2, 3), (7, 9)):
         ranges.add(start, end)
     assert list(zip(ranges.starts, ranges.ends, strict=True)) == [(1, 3), (7, 9)]
-    assert [ranges.end_of(number) for number in (0, 1, 2, 3, 7, 8, 9)] == [None, 3, 3, None, 9, 9, None]
-    assert (ranges.end, Ranges().end) == (9, 0)
+    assert [number for number in range(10) if ranges.holds(number)] == [1, 2, 7, 8]
