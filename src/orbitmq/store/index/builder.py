@@ -59,7 +59,7 @@ class IndexBuilder:
 
     @property
     def is_writing(self) -> bool:
-        """Say whether entries wait for the disk."""
+        """Return True if entries wait for the disk."""
         return bool(self._hashes)
 
     def step(self) -> bool:

@@ -56,12 +56,12 @@ class Queries:
 
     @property
     def are_waiting(self) -> bool:
-        """Say whether some wait for the index to catch up."""
+        """Return True if some wait for the index to catch up."""
         return bool(self._waiting)
 
     @property
     def are_searching(self) -> bool:
-        """Say whether searches are under way."""
+        """Return True if searches are under way."""
         return bool(self._searches)
 
     def wait(self, position: int, query: Query) -> None:

@@ -160,7 +160,7 @@ class StoreCheck:
                     self.queues.take(form)
 
     def _is_cleaned(self, damage: Damage) -> bool:
-        """Say whether the running broker has deleted a file as too old since the check began."""
+        """Return True if the running broker has deleted a file as too old since the check began."""
         found = log_files(self._root / "commitlog")
         return bool(found) and damage.start < found[0].base
 

@@ -63,7 +63,7 @@ def log_files(directory: Path) -> list[SizedFile]:
 
 
 def is_log_name(name: str) -> bool:
-    """Say whether a name is that of a log's file: its offset in twenty digits."""
+    """Return True if a name is that of a log's file: its offset in twenty digits."""
     return len(name) == NAME_LENGTH and name.isdecimal() and name.isascii()
 
 

@@ -130,7 +130,7 @@ _LOCKS = Path("/proc/locks")
 
 
 def is_running(root: Path) -> bool:
-    """Say whether a broker, ours or Java's, has a store open."""
+    """Return True if a broker, ours or Java's, has a store open."""
     return _is_first_byte_locked(root / "lock") or _is_directory_locked(root)
 
 

@@ -221,7 +221,7 @@ class _Classifier:
         return found
 
     def _is_in_log(self, record: Record) -> bool:
-        """Say whether the log still has, or has again, this very record."""
+        """Return True if the log still has, or has again, this very record."""
         offset = record.physical_offset
         file = next((file for file in self._files if file.base <= offset < file.end), None)
         if file is None:

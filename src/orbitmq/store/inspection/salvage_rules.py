@@ -33,7 +33,7 @@ class Classification(Enum):
 
     @property
     def keeps_file(self) -> bool:
-        """Say whether the file is needed still."""
+        """Return True if the file is needed still."""
         return self in (Classification.NO_TOPIC, Classification.DOES_NOT_FIT)
 
 
