@@ -18,7 +18,7 @@ def main() -> None:
         f"packages with fewer than {measures.PACKAGE_SIZE_MIN} modules": [
             f"{package}: {count}" for package, count in measures.small_packages().items()
         ],
-        "module docstrings that open with What/How/Who/Where": measures.vague_openings(),
+        "docstrings that open with What/How/Who/Where, Say/Tell/Return whether": measures.vague_openings(),
         "words that the glossary replaces": measures.forbidden_words(),
         "references that a reader cannot open": measures.unreachable_references(),
         f"modules of {measures.OWN_TEST_LINES_MIN} lines or more without a test of their name": measures.modules_without_test(),

@@ -28,6 +28,8 @@ PACKAGE_SIZE_MIN = 3
 OWN_TEST_LINES_MIN = 60
 """Smaller modules may be tested in a neighbour's file."""
 OPENINGS = re.compile(r'(#.*\n|\s)*r?"""(What|How|Who|Where)\b')
+BOOLEANS = re.compile(r'"""(Say|Tell|Return) ' "whether")
+"""Docstrings of booleans begin with "Return True if"."""
 UNREACHABLE = re.compile(r"\bfacts? (of the requests?\b|[A-Z][0-9])|\b[ABCDNRS][0-9]{1,2}(-[0-9]+)?\b")
 """A row of a plan or of a collection of facts that lies outside this repository."""
 NAMES_LIKE_REFERENCES = re.compile(r"\bC1\b|\bB6\b")
@@ -99,8 +101,9 @@ def comment_share(folder: Path = SOURCE) -> float:
 
 
 def vague_openings() -> list[str]:
-    """Return the modules of all Python files whose docstring opens with What, How, Who or Where."""
-    return [name for path, name in _python_files() if OPENINGS.match(path.read_text())]
+    """Return the Python files whose docstring opens with What, How, Who or Where, or one in them with "Say whether"."""
+    texts = ((name, path.read_text()) for path, name in _python_files())
+    return [name for name, text in texts if OPENINGS.match(text) or BOOLEANS.search(text)]
 
 
 def unreachable_references() -> list[str]:

@@ -32,7 +32,7 @@ def taught(*texts: bytes) -> SendTemplates:
 
 
 def is_known(templates: SendTemplates, text: bytes) -> bool:
-    """Say whether a text is put together from its template: it is not parsed as a whole."""
+    """Return True if a text is put together from its template: it is not parsed as a whole."""
     failing = SendTemplates(PROPERTIES)
     failing._templates, failing._heads = templates._templates, templates._heads
 
