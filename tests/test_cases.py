@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,16 @@ def test_a_test_with_one_parameter_takes_the_row_as_it_is(value: object) -> None
 def test_arguments_behind_a_row_are_fixtures(name: str, size: int, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(bytes(size))
     assert (tmp_path / name).stat().st_size == size
+
+
+async def test_async_cases_run_one_after_another() -> None:
+    @each_case((1, "a"), (2, "b"))
+    async def check(number: int, word: str) -> None:
+        await asyncio.sleep(0)
+        assert (number, word) == (2, "b")
+
+    with pytest.raises(BaseExceptionGroup, match="1 of 2 cases fail"):
+        await check()
 
 
 def test_a_check_that_fails_outside_of_an_assert_is_reported_too() -> None:

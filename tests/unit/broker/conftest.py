@@ -83,7 +83,7 @@ def serve(tmp_path: Path) -> Serve:
     async def serving(clocks: Mapping[str, Any] = {}, **settings: Any) -> AsyncIterator[Harness]:
         config: dict[str, Any] = {
             "bind_address": "127.0.0.1", "listen_port": 0, "store_path_root_dir": tmp_path / "store",
-            "broker_name": "a", "mapped_file_size_commit_log": 4 * 1024 * 1024,
+            "broker_name": "a", "mapped_file_size_commit_log": 1024 * 1024,
             "mapped_file_size_consume_queue": 20_000,
         }  # fmt: skip
         broker = Broker(BrokerConfig(**config | settings), **clocks)

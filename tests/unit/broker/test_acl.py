@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.acl import role_for
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
@@ -164,14 +165,11 @@ async def test_nothing_is_said_of_a_closed_one(serve: Any, caplog: pytest.LogCap
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"tlsServerMode": "enforcin"}, "disabled or permissive or enforcing"),
-        ({"tlsServerMode": "enforcing", "tlsServerKeyPath": "k"}, "the other one of the pair"),
-        ({"aclEnable": "true", "aclFile": "/nowhere"}, "aclFile"),
-        ({"securityFile": "/nowhere"}, "securityFile"),
-    ],
+@each_case(
+    ({"tlsServerMode": "enforcin"}, "disabled or permissive or enforcing"),
+    ({"tlsServerMode": "enforcing", "tlsServerKeyPath": "k"}, "the other one of the pair"),
+    ({"aclEnable": "true", "aclFile": "/nowhere"}, "aclFile"),
+    ({"securityFile": "/nowhere"}, "securityFile"),
 )
 def test_a_door_that_cannot_be_closed_keeps_the_broker_from_starting(settings: dict[str, str], named: str):
     with pytest.raises(ConfigError, match=named):

@@ -33,7 +33,6 @@ from orbitmq.wire.bodies.heartbeat import encode_heartbeat
 from orbitmq.wire.headers import GetMaxOffset, HeartbeatRequest, UpdateConsumerOffset
 from waiting import until
 
-from .conftest import pull_header, send_header
 from .parts import Serve
 
 pytestmark = pytest.mark.real
@@ -73,23 +72,14 @@ def test_the_rules_of_deletion_are_the_brokers(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-async def test_a_brokers_old_files_are_deleted_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_brokers_old_files_are_deleted_while_it_runs(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(LocalDisk, "used_ratio", lambda disk, directory: 0.95)
-    broker = Broker(
-        BrokerConfig(
-            broker_name="a",
-            bind_address="127.0.0.1",
-            listen_port=0,
-            store_path_root_dir=tmp_path,
-            mapped_file_size_commit_log=65_536,
-            clean_resource_interval=100,
-        )
-    )
-    await broker.start()
-    try:
-        store = broker.service.store
+    async with serve(mapped_file_size_commit_log=65_536, clean_resource_interval=100) as harness:
+        store = harness.broker.service.store
         await until(lambda: not store.is_writable)
-        assert "disk is full" in broker.service.runtime_info.values(0)["warnings"]
+        assert "disk is full" in harness.broker.service.runtime_info.values(0)["warnings"]
         monkeypatch.setattr(LocalDisk, "used_ratio", lambda disk, directory: 0.1)
         await until(lambda: store.is_writable)
         for _ in range(4):
@@ -97,9 +87,7 @@ async def test_a_brokers_old_files_are_deleted_while_it_runs(tmp_path: Path, mon
         store.flush()
         monkeypatch.setattr(LocalDisk, "used_ratio", lambda disk, directory: 0.88)
         await until(lambda: store.retention.deleted_segments == 3)
-        assert [path.name for path in (tmp_path / "commitlog").iterdir()] == [f"{3 * 65_536:020}"]
-    finally:
-        await broker.stop()
+        assert [path.name for path in (tmp_path / "store" / "commitlog").iterdir()] == [f"{3 * 65_536:020}"]
 
 
 async def test_a_broker_is_reached_at_its_vip_port_as_well(tmp_path: Path) -> None:
@@ -131,14 +119,10 @@ async def test_a_broker_does_not_start_where_another_one_has_its_vip_port(tmp_pa
         await broker.stop()
 
 
-async def test_a_broker_has_no_more_topics_and_groups_than_it_may(tmp_path: Path) -> None:
-    broker = Broker(config_of(tmp_path, topics_max=107, groups_max=108))
-    await broker.start()
-    try:
-        service = broker.service
-        assert (service.tables.topics.table.count_max, service.tables.groups.configs.count_max) == (107, 108)
-    finally:
-        await broker.stop()
+async def test_a_broker_has_no_more_topics_and_groups_than_it_may(serve: Serve) -> None:
+    async with serve(topics_max=107, groups_max=108) as harness:
+        tables = harness.broker.service.tables
+        assert (tables.topics.table.count_max, tables.groups.configs.count_max) == (107, 108)
 
 
 async def test_a_crowd_of_connections_leaves_a_broker_its_descriptors(
@@ -209,13 +193,13 @@ async def test_one_store_serves_one_broker(tmp_path: Path) -> None:
     await first.stop()
 
 
-@pytest.mark.parametrize("name", ["topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json"])
-async def test_a_table_that_cannot_be_read_keeps_the_broker_from_starting(tmp_path: Path, name: str) -> None:
-    replace_file(tmp_path / "config" / name, b"not a table")
+async def test_a_table_that_cannot_be_read_keeps_the_broker_from_starting(tmp_path: Path) -> None:
     broker = Broker(config_of(tmp_path))
-    with pytest.raises((StoreError, HeaderError), match=r"."):
-        await broker.start()
-    (tmp_path / "config" / name).unlink()
+    for name in ("topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json"):
+        replace_file(tmp_path / "config" / name, b"not a table")
+        with pytest.raises((StoreError, HeaderError), match=r"."):
+            await broker.start()
+        (tmp_path / "config" / name).unlink()
     await broker.start()
     await broker.stop()
 
@@ -243,94 +227,48 @@ async def test_a_topic_of_a_java_broker_with_an_attribute_that_has_no_effect_is_
     assert "the topic latest has cleanup.policy=COMPACTION, which has no effect here" in caplog.text
 
 
-async def test_offsets_survive_an_orderly_stop(serve: Serve) -> None:
-    async with serve() as harness:
-        await harness.send("t")
-        await harness.make_group()
-        await harness.ask(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1))
-    async with serve() as harness:
-        assert harness.broker.service.tables.offsets.query("g", "t", 0) == 1
+async def test_name_servers_can_be_changed_while_the_broker_runs(harness: Any) -> None:
+    broker = harness.broker
+    broker.set_name_servers("127.0.0.1:1;127.0.0.1:2")
+    assert broker.running.others.registrar.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
+    with pytest.raises(ConfigError):
+        broker.set_name_servers("host:99999")
+    assert broker.config.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
 
 
-async def test_name_servers_can_be_changed_while_the_broker_runs(tmp_path: Path) -> None:
-    broker = Broker(config_of(tmp_path))
-    await broker.start()
-    try:
-        broker.set_name_servers("127.0.0.1:1;127.0.0.1:2")
-        assert broker.running.others.registrar.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
-        with pytest.raises(ConfigError):
-            broker.set_name_servers("host:99999")
-        assert broker.config.name_servers == ("127.0.0.1:1", "127.0.0.1:2")
-    finally:
-        await broker.stop()
-
-
-async def test_a_broker_that_stops_answers_the_pulls_that_wait(tmp_path: Path) -> None:
-    broker, pool = Broker(config_of(tmp_path)), ConnectionPool()
-    await broker.start()
-    try:
-        await pool.request(broker.address, send_header("t"), b"x", timeout_ms=20_000)
-        header = pull_header("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000)
-        waiting = asyncio.create_task(pool.request(broker.address, header, timeout_ms=60_000))
-        await until(lambda: broker.service.delivery.pulls.held_count == 1)
-        await broker.stop()
-        assert (await waiting).code == 19
-    finally:
-        await broker.stop()
-        await pool.close()
-
-
-async def test_the_pulls_and_members_of_a_connection_that_closed_are_forgotten(tmp_path: Path) -> None:
-    broker, pool = Broker(config_of(tmp_path)), ConnectionPool()
-    await broker.start()
-    try:
-        await pool.request(broker.address, send_header("t"), b"x", timeout_ms=20_000)
-        beat = encode_heartbeat(Heartbeat(client_id="c", consumers=(ConsumerInfo(group="g"),)))
-        await pool.request(broker.address, HeartbeatRequest(), beat, timeout_ms=20_000)
-        header = pull_header("t", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000)
-        waiting = asyncio.create_task(pool.request(broker.address, header, timeout_ms=60_000))
-        await until(lambda: broker.service.delivery.pulls.held_count == 1)
-        await pool.close()
-        await asyncio.gather(waiting, return_exceptions=True)
-        await until(lambda: broker.service.delivery.pulls.held_count == 0)
-        await until(lambda: broker.service.clients.membership.members.consumer_ids("g") == [])
-    finally:
-        await broker.stop()
-        await pool.close()
+async def test_the_pulls_and_members_of_a_connection_that_closed_are_forgotten(harness: Any) -> None:
+    service = harness.broker.service
+    await harness.send()
+    beat = encode_heartbeat(Heartbeat(client_id="c", consumers=(ConsumerInfo(group="g"),)))
+    await harness.ask(HeartbeatRequest(), beat)
+    waiting = asyncio.create_task(harness.pull(queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
+    await until(lambda: service.delivery.pulls.held_count == 1)
+    await harness.pool.close()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await until(lambda: service.delivery.pulls.held_count == 0)
+    await until(lambda: service.clients.membership.members.consumer_ids("g") == [])
 
 
 async def test_a_stop_that_cannot_write_one_file_writes_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker, pool = Broker(config_of(tmp_path)), ConnectionPool()
-    await broker.start()
-    try:
-        await pool.request(broker.address, send_header("t"), b"x", timeout_ms=20_000)
-        beat = encode_heartbeat(Heartbeat(client_id="c", consumers=(ConsumerInfo(group="g"),)))
-        await pool.request(broker.address, HeartbeatRequest(), beat, timeout_ms=20_000)
-        commit = UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1)
-        assert (await pool.request(broker.address, commit, timeout_ms=20_000)).code == 0
-    finally:
-        await pool.close()
+    def fail() -> None:
+        raise OSError("no such disk")
 
-        def fail() -> None:
-            raise OSError("no such disk")
-
-        monkeypatch.setattr(broker.service.delivery.pop.batch_file, "save_now", fail)
-        with pytest.raises(OSError, match="no such disk"):
-            await broker.stop()
-    assert b'"t@g"' in (tmp_path / "config" / "consumerOffset.json").read_bytes()
+    await harness.send()
+    await harness.make_group()
+    commit = UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=1)
+    assert await harness.code(commit) == 0
+    monkeypatch.setattr(harness.broker.service.delivery.pop.batch_file, "save_now", fail)
+    with pytest.raises(OSError, match="no such disk"):
+        await harness.broker.stop()
+    assert b'"t@g"' in (tmp_path / "store" / "config" / "consumerOffset.json").read_bytes()
 
 
-async def test_topics_of_the_system_are_stored_at_the_first_start(tmp_path: Path) -> None:
-    broker = Broker(config_of(tmp_path))
-    await broker.start()
-    try:
-        stored = ConfigFiles(tmp_path / "config").load_topics(auto_create_enable=True)
-        assert stored.all == broker.service.tables.topics.table.all
-        assert "TBW102" in stored.all
-    finally:
-        await broker.stop()
+async def test_topics_of_the_system_are_stored_at_the_first_start(harness: Any, tmp_path: Path) -> None:
+    stored = ConfigFiles(tmp_path / "store" / "config").load_topics(auto_create_enable=True)
+    assert stored.all == harness.broker.service.tables.topics.table.all
+    assert "TBW102" in stored.all
 
 
 async def test_a_topic_that_a_full_disk_refuses_is_made_and_kept_by_the_first_send_that_it_takes(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.errors import ConfigError
 
@@ -30,34 +31,31 @@ def test_an_override_wins_over_the_file(tmp_path: Path) -> None:
     assert BrokerConfig.from_properties(file, listen_port=0).listen_port == 0
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("brokerId", "one"),
-        ("brokerId", "-1"),
-        ("listenPort", "65536"),
-        ("bindAddress", " "),
-        ("metricsAddress", ""),
-        ("flushDiskType", "SOMETIMES"),
-        ("brokerRole", "LEADER"),
-        ("autoCreateTopicEnable", "yes"),
-        ("brokerName", "a/../../b"),
-        ("brokerClusterName", ""),
-        ("namesrvAddr", "localhost:x"),
-        ("namesrvAddr", "h:0"),
-        ("defaultTopicQueueNums", "0"),
-        ("registerNameServerPeriod", "5"),
-        ("fileReservedTime", "0"),
-        ("deleteWhen", "24"),
-        ("messageDelayLevel", "1s 5"),
-        ("messageDelayLevel", "-1s"),
-        ("deleteWhen", "noon"),
-        ("diskMaxUsedSpaceRatio", "9"),
-        ("diskSpaceCleanForciblyRatio", "101"),
-        ("diskSpaceWarningLevelRatio", "34"),
-        ("storePathRootDir", ""),
-        ("storePathCommitLog", "/elsewhere"),
-    ],
+@each_case(
+    ("brokerId", "one"),
+    ("brokerId", "-1"),
+    ("listenPort", "65536"),
+    ("bindAddress", " "),
+    ("metricsAddress", ""),
+    ("flushDiskType", "SOMETIMES"),
+    ("brokerRole", "LEADER"),
+    ("autoCreateTopicEnable", "yes"),
+    ("brokerName", "a/../../b"),
+    ("brokerClusterName", ""),
+    ("namesrvAddr", "localhost:x"),
+    ("namesrvAddr", "h:0"),
+    ("defaultTopicQueueNums", "0"),
+    ("registerNameServerPeriod", "5"),
+    ("fileReservedTime", "0"),
+    ("deleteWhen", "24"),
+    ("messageDelayLevel", "1s 5"),
+    ("messageDelayLevel", "-1s"),
+    ("deleteWhen", "noon"),
+    ("diskMaxUsedSpaceRatio", "9"),
+    ("diskSpaceCleanForciblyRatio", "101"),
+    ("diskSpaceWarningLevelRatio", "34"),
+    ("storePathRootDir", ""),
+    ("storePathCommitLog", "/elsewhere"),
 )
 def test_a_bad_value_is_refused_by_the_name_of_its_key(key: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -112,7 +110,7 @@ OURS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("key", "default"), [*JAVAS_DEFAULTS.items(), *OURS.items()])
+@each_case(*JAVAS_DEFAULTS.items(), *OURS.items())
 def test_what_is_not_set_is_as_in_java_or_as_the_manual_says(key: str, default: str) -> None:
     assert BrokerConfig(broker_name="a").to_properties()[key] == default
 
@@ -137,7 +135,7 @@ LIMITS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("key", "limits"), LIMITS.items())
+@each_case(*LIMITS.items())
 def test_a_number_is_refused_beyond_its_limits_and_at_them_it_is_not(key: str, limits: tuple[int, int]) -> None:
     for value in limits:
         BrokerConfig.from_mapping({key: str(value)})

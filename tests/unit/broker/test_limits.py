@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from orbitmq.broker.app import Broker
+from cases import each_case
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.limits import limit_refusals, port_limits
 from orbitmq.net.limits import Limits
 
+from .parts import Serve
 from .test_app import config_of
 
 
-@pytest.mark.parametrize(
-    ("wanted", "descriptors", "taken"),
-    [(50_000, 0, 50_000), (0, 0, 0), (50_000, 20_001, 10_001), (100, 20_000, 100), (0, 256, 128)],
-)
+@each_case((50_000, 0, 50_000), (0, 0, 0), (50_000, 20_001, 10_001), (100, 20_000, 100), (0, 256, 128))
 def test_clients_leave_the_store_half_of_the_descriptors(
     wanted: int, descriptors: int, taken: int, tmp_path: Path
 ) -> None:
@@ -38,11 +36,9 @@ def test_the_ports_limits_are_the_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-async def test_every_limit_has_a_setting_and_a_count_of_its_own(tmp_path: Path) -> None:
-    broker = Broker(config_of(tmp_path))
-    await broker.start()
-    try:
-        service, counters = broker.service, broker.running.server.counters
+async def test_every_limit_has_a_setting_and_a_count_of_its_own(serve: Serve) -> None:
+    async with serve() as harness:
+        service, counters = harness.broker.service, harness.broker.running.server.counters
         assert set(limit_refusals(service, counters).values()) == {0}
         assert set(limit_refusals(service, counters)) <= set(BrokerConfig(broker_name="a").to_properties())
         counters.connections_refused, counters.connections_refused_by_address, counters.throttled = 5, 2, 4
@@ -63,5 +59,3 @@ async def test_every_limit_has_a_setting_and_a_count_of_its_own(tmp_path: Path) 
             "asyncFlushWaitingMax": 12, "largeBatchesMax": 3, "groupsMax": 10, "replyPushesMax": 16, "replyPushesSizeMax": 17,
             "maxPopPollingSize": 20, "popCheckpointsMax": 21, "popInflightMessageThreshold": 22,
         }  # fmt: skip
-    finally:
-        await broker.stop()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker import persistence
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.groups.configs import GroupConfigs
@@ -74,7 +75,7 @@ async def test_offsets_are_encoded_as_they_were_and_not_on_the_loop(
     assert parse_offsets((tmp_path / "offsets.json").read_bytes()).all == {"t@g": {0: 1}}
 
 
-@pytest.mark.parametrize("damage", [b"", b"[]", b'{"offsetTable":{"t@g":{"x":1}}}', b'{"offsetTable":[1]}', b"{"])
+@each_case(b"", b"[]", b'{"offsetTable":{"t@g":{"x":1}}}', b'{"offsetTable":[1]}', b"{")
 def test_a_damaged_offset_file_is_refused(damage: bytes) -> None:
     with pytest.raises(HeaderError):
         parse_offsets(damage)
@@ -198,8 +199,8 @@ async def test_offsets_of_pops_wait_until_the_disk_has_their_checkpoints(tmp_pat
     assert parse_offsets(path.read_bytes()).query("g", "t", 0) == 7
 
 
-@pytest.mark.parametrize("load", ["topics", "groups", "offsets"])
-def test_a_table_that_cannot_be_read_is_refused_with_the_way_out_and_that_works(tmp_path: Path, load: str) -> None:
+@each_case("topics", "groups", "offsets")
+def test_a_table_that_cannot_be_read_is_refused_with_the_way_out_and_that_works(load: str, tmp_path: Path) -> None:
     files = ConfigFiles(tmp_path)
     path: Path = getattr(files, f"{load}_path")
     path.write_bytes(b"?")
@@ -242,8 +243,8 @@ def test_batches_whose_file_is_gone_come_again_and_that_is_told(
     assert "come again" in caplog.text
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\0", b"timermetrics\n../../x\n"])
-def test_notes_that_are_damaged_miss_nothing_and_are_rebuilt(tmp_path: Path, content: bytes) -> None:
+@each_case(b"", b"\xff\0", b"timermetrics\n../../x\n")
+def test_notes_that_are_damaged_miss_nothing_and_are_rebuilt(content: bytes, tmp_path: Path) -> None:
     notes = notes_of(tmp_path, "topics.json")
     (tmp_path / "tables").write_bytes(content)
     notes.check()

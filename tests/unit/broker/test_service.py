@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker import housekeeping
 from orbitmq.broker.access.control import AccessControl
 from orbitmq.broker.acl import make_server_security
@@ -23,10 +24,8 @@ from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.registry import Announced
-from orbitmq.errors import StoreError
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat
-from orbitmq.model.message import Host
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion, TopicConfig
 from orbitmq.net.dispatch.handlers import LATER, Reply
@@ -77,12 +76,9 @@ class Harness:
         self.service.clients.membership.heartbeat(heartbeat, HeartbeatSource(peer))
 
 
-@pytest.mark.parametrize(
-    ("permission", "is_readable", "is_writable"),
-    [(6, True, True), (4, True, False), (2, False, True), (0, False, False)],
-)
+@each_case((6, True, True), (4, True, False), (2, False, True), (0, False, False))
 def test_a_broker_is_read_and_written_as_far_as_its_permission_says(
-    tmp_path: Path, permission: int, is_readable: bool, is_writable: bool
+    permission: int, is_readable: bool, is_writable: bool, tmp_path: Path
 ) -> None:
     service = Harness(tmp_path, broker_permission=permission).service
     assert (service.is_readable, service.is_writable) == (is_readable, is_writable)
@@ -144,16 +140,15 @@ def run_once(harness: Harness) -> list[bytes]:
     return [bytes(record.body) for record in records if record is not None]
 
 
-def test_offsets_of_delayed_messages_that_cannot_be_read_stop_the_start(tmp_path: Path) -> None:
-    harness = Harness(tmp_path)
-    replace_file(harness.files.delays_path, b"no offsets")
-    with pytest.raises(StoreError):
-        Harness(tmp_path)
-
-
-@pytest.mark.parametrize(("mode", "is_sync"), [("SYNC_FLUSH", True), ("ASYNC_FLUSH", False)])
-def test_sends_wait_for_the_disk_in_sync_flush_alone(tmp_path: Path, mode: str, is_sync: bool) -> None:
+@each_case(("SYNC_FLUSH", True), ("ASYNC_FLUSH", False))
+def test_sends_wait_for_the_disk_in_sync_flush_alone(mode: str, is_sync: bool, tmp_path: Path) -> None:
     assert Harness(tmp_path, flush_disk_type=mode).service.sends.sending.is_sync is is_sync
+
+
+@each_case((True, 7), (False, None))
+def test_how_long_a_send_may_wait_is_a_setting(is_enabled: bool, wait_ms_max: int | None, tmp_path: Path) -> None:
+    harness = Harness(tmp_path, broker_fast_failure_enable=is_enabled, wait_time_mills_in_send_queue=7)
+    assert harness.service.sends.sending.wait_ms_max == wait_ms_max
 
 
 def test_sends_are_answered_and_stored_under_the_brokers_own_names(tmp_path: Path) -> None:
@@ -270,12 +265,6 @@ def test_the_brokers_chance_chooses_queues(tmp_path: Path) -> None:
         ]
 
     assert chosen() == chosen()
-
-
-def test_figures_begin_when_the_service_does(tmp_path: Path) -> None:
-    harness = Harness(tmp_path)
-    assert harness.service.monitoring.stats.started_at_ms == 1_000
-    assert harness.service.address.host == Host("127.0.0.1", 10911)
 
 
 def test_settings_of_transactions_reach_them_and_a_damaged_file_of_counts_stops_nothing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.errors import InvalidExpression
 from orbitmq.filter import compile_sql92
 from orbitmq.filter.grammar import UnknownToken, both, either, invert, iter_tokens, parser, place, truth
@@ -29,30 +30,24 @@ def test_letters_of_other_alphabets_begin_no_word() -> None:
             kinds(f"I{letter}")
 
 
-@pytest.mark.parametrize(
-    ("expression", "found"),
-    [
-        ("5", [("DECIMAL", "5")]),
-        ("5L5l", [("DECIMAL", "5L"), ("DECIMAL", "5l")]),
-        ("007", [("DECIMAL", "0"), ("DECIMAL", "0"), ("DECIMAL", "7")]),
-        ("0L", [("DECIMAL", "0"), ("NAME", "L")]),
-        ("00.5", [("FLOAT", "00.5")]),
-        ("5.", [("FLOAT", "5.")]),
-        (".5e+1", [("FLOAT", ".5e+1")]),
-        ("5E10", [("FLOAT", "5E10")]),
-        ("5e", [("DECIMAL", "5"), ("NAME", "e")]),
-        ("1.5f", [("FLOAT", "1.5"), ("NAME", "f")]),
-        ("12abc", [("DECIMAL", "12"), ("NAME", "abc")]),
-    ],
+@each_case(
+    ("5", [("DECIMAL", "5")]),
+    ("5L5l", [("DECIMAL", "5L"), ("DECIMAL", "5l")]),
+    ("007", [("DECIMAL", "0"), ("DECIMAL", "0"), ("DECIMAL", "7")]),
+    ("0L", [("DECIMAL", "0"), ("NAME", "L")]),
+    ("00.5", [("FLOAT", "00.5")]),
+    ("5.", [("FLOAT", "5.")]),
+    (".5e+1", [("FLOAT", ".5e+1")]),
+    ("5E10", [("FLOAT", "5E10")]),
+    ("5e", [("DECIMAL", "5"), ("NAME", "e")]),
+    ("1.5f", [("FLOAT", "1.5"), ("NAME", "f")]),
+    ("12abc", [("DECIMAL", "12"), ("NAME", "abc")]),
 )
 def test_a_number_is_the_longest_that_can_be_read(expression: str, found: list[tuple[str, str]]) -> None:
     assert [token[:2] for token in iter_tokens(expression)] == found
 
 
-@pytest.mark.parametrize(
-    ("expression", "found"),
-    [("''", ["''"]), ("'it''s'", ["'it''s'"]), ("'a\nb' 'c'", ["'a\nb'", "'c'"]), ("'<>--'", ["'<>--'"])],
-)
+@each_case(("''", ["''"]), ("'it''s'", ["'it''s'"]), ("'a\nb' 'c'", ["'a\nb'", "'c'"]), ("'<>--'", ["'<>--'"]))
 def test_a_text_ends_at_a_single_quote(expression: str, found: list[str]) -> None:
     assert texts(expression) == found
 
@@ -69,9 +64,7 @@ def test_symbols_are_the_longest() -> None:
     assert texts("a<>b<=c>=d<e>f=(,)") == ["a", "<>", "b", "<=", "c", ">=", "d", "<", "e", ">", "f", "=", "(", ",", ")"]
 
 
-@pytest.mark.parametrize(
-    "gap", [" ", "\t\n\r\f", "/**/", "/* a * b ** c */", "/***/", "--c\n", "--\r\n", "/*\n*/ --'\r"]
-)
+@each_case(" ", "\t\n\r\f", "/**/", "/* a * b ** c */", "/***/", "--c\n", "--\r\n", "/*\n*/ --'\r")
 def test_comments_and_space_are_no_words(gap: str) -> None:
     assert texts(f"a{gap}b") == ["a", "b"]
 
@@ -86,7 +79,7 @@ def test_a_comment_without_an_end_is_none() -> None:
         texts("b/**'/ 1")
 
 
-@pytest.mark.parametrize("letter", [*'#!"&|;[]{}?@%^~`\\:*/\0\v', "\u00a0"])
+@each_case(*'#!"&|;[]{}?@%^~`\\:*/\0\v', "\u00a0")
 def test_other_characters_begin_no_word(letter: str) -> None:
     with pytest.raises(UnknownToken) as caught:
         kinds(f"a {letter} b")
@@ -114,23 +107,17 @@ def _fail(properties: bytes) -> bool:
 FAILS = Operand(Kind.BOOLEAN, _fail)
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ((T, T), True), ((T, F), False), ((F, T), False), ((T, N), None), ((N, T), None), ((N, F), False), ((F, N), False),
-        ((N, N), None), ((T, N, F), False), ((T, T, N), None), ((F, FAILS), False), ((T, T, T), True),
-    ],
+@each_case(
+    ((T, T), True), ((T, F), False), ((F, T), False), ((T, N), None), ((N, T), None), ((N, F), False), ((F, N), False),
+    ((N, N), None), ((T, N, F), False), ((T, T, N), None), ((F, FAILS), False), ((T, T, T), True),
 )  # fmt: skip
 def test_and_is_false_if_any_is_and_else_unknown_if_any_is(parts: tuple[Operand, ...], expected: bool | None) -> None:
     assert both(parts).evaluate(b"") is expected
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ((T, F), True), ((F, T), True), ((F, F), False), ((N, T), True), ((T, N), True), ((N, F), None), ((F, N), None),
-        ((N, N), None), ((F, N, T), True), ((F, F, N), None), ((T, FAILS), True), ((F, F, F), False),
-    ],
+@each_case(
+    ((T, F), True), ((F, T), True), ((F, F), False), ((N, T), True), ((T, N), True), ((N, F), None), ((F, N), None),
+    ((N, N), None), ((F, N, T), True), ((F, F, N), None), ((T, FAILS), True), ((F, F, F), False),
 )  # fmt: skip
 def test_or_is_true_if_any_is_and_else_unknown_if_any_is(parts: tuple[Operand, ...], expected: bool | None) -> None:
     assert either(parts).evaluate(b"") is expected
@@ -152,7 +139,7 @@ def test_a_property_alone_is_never_true() -> None:
     assert invert(read_property("a")).evaluate(b"a\x01x\x02") is True
 
 
-@pytest.mark.parametrize("operand", [literal(Kind.INTEGER, 5), text_literal("'true'"), Operand(Kind.UNKNOWN, _fail)])
+@each_case(literal(Kind.INTEGER, 5), text_literal("'true'"), Operand(Kind.UNKNOWN, _fail))
 def test_numbers_and_texts_are_neither_true_nor_false(operand: Operand) -> None:
     for build in (truth, invert, lambda one: both((T, one)), lambda one: either((one, T))):
         with pytest.raises(Refusal, match="neither true nor false"):
@@ -169,29 +156,26 @@ def is_true(expression: str, properties: bytes = b"a\x011\x02b\x012\x02t\x01x\x0
     return compile_sql92(expression).matches(properties)
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "a = 1 OR b = 1 AND a = 2",
-        "NOT (a = 2 OR b = 1) AND t = 'x'",
-        "a = 1 = TRUE",
-        "TRUE = (a < b)",
-        "a BETWEEN 1 AND 1 AND b = 2",
-        "a NOT BETWEEN 2 AND 3 AND b = 2",
-        "a IN ('1') AND NOT (b IN ('1'))",
-        "a IN ('1', '2', '3')",
-        "a NOT IN ('2', '3')",
-        "c IS NULL = TRUE",
-        "a IS NOT NULL",
-        "+a = 1",
-        "- - 1 = a",
-        "((a)) = ((1))",
-        "t CONTAINS 'x' AND t NOT CONTAINS 'y' AND t STARTSWITH 'x' AND t NOT STARTSWITH 'y' AND t ENDSWITH 'x'",
-        "t NOT ENDSWITH 'y'",
-        "not A is null or a between 1 and 2",
-        "a >= 1 AND a <= 1 AND a < 2 AND a > 0 AND a <> 2",
-        "TRUE OR FALSE",
-    ],
+@each_case(
+    "a = 1 OR b = 1 AND a = 2",
+    "NOT (a = 2 OR b = 1) AND t = 'x'",
+    "a = 1 = TRUE",
+    "TRUE = (a < b)",
+    "a BETWEEN 1 AND 1 AND b = 2",
+    "a NOT BETWEEN 2 AND 3 AND b = 2",
+    "a IN ('1') AND NOT (b IN ('1'))",
+    "a IN ('1', '2', '3')",
+    "a NOT IN ('2', '3')",
+    "c IS NULL = TRUE",
+    "a IS NOT NULL",
+    "+a = 1",
+    "- - 1 = a",
+    "((a)) = ((1))",
+    "t CONTAINS 'x' AND t NOT CONTAINS 'y' AND t STARTSWITH 'x' AND t NOT STARTSWITH 'y' AND t ENDSWITH 'x'",
+    "t NOT ENDSWITH 'y'",
+    "not A is null or a between 1 and 2",
+    "a >= 1 AND a <= 1 AND a < 2 AND a > 0 AND a <> 2",
+    "TRUE OR FALSE",
 )
 def test_precedence_is_javas(expression: str) -> None:
     assert is_true(expression)
@@ -204,13 +188,10 @@ def test_not_binds_to_the_next_word_alone() -> None:
         compile_sql92("NOT a > 1")
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "", " ", "a =", "= a", "a IN ()", "a IN ('x',)", "a IN ('x'", "a IN (1)", "a IN 'x'", "a CONTAINS b", "a CONTAINS 5",
-        "a IS", "a IS NOT", "a IS 5", "a BETWEEN 1", "a BETWEEN 1 OR 2", "(a = 1", "NOT", "AND a", "a NOT", "a NOT = 5",
-        "a > 1 > 0", "a = 1 NOT NULL", "a IN ('x') IN ('y')", "5 IN ('5')", "-a", "5", "'x'", "a AND 5",
-    ],
+@each_case(
+    "", " ", "a =", "= a", "a IN ()", "a IN ('x',)", "a IN ('x'", "a IN (1)", "a IN 'x'", "a CONTAINS b", "a CONTAINS 5",
+    "a IS", "a IS NOT", "a IS 5", "a BETWEEN 1", "a BETWEEN 1 OR 2", "(a = 1", "NOT", "AND a", "a NOT", "a NOT = 5",
+    "a > 1 > 0", "a = 1 NOT NULL", "a IN ('x') IN ('y')", "5 IN ('5')", "-a", "5", "'x'", "a AND 5",
 )  # fmt: skip
 def test_what_java_cannot_parse_is_an_error(expression: str) -> None:
     with pytest.raises(InvalidExpression):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.filter.operands import (
     DEPTH_MAX,
     Kind,
@@ -19,47 +20,41 @@ from orbitmq.filter.operands import (
 )
 
 
-@pytest.mark.parametrize(
-    ("properties", "value"),
-    [
-        (b"a\x01x\x02", b"x"),
-        (b"a\x01x", b"x"),
-        (b"b\x01y\x02a\x01x\x02c\x01z\x02", b"x"),
-        (b"b\x01y\x02a\x01x", b"x"),
-        (b"aa\x01y\x02ba\x01z\x02", None),
-        (b"b\x01a\x02", None),
-        (b"b\x01a\x01x\x02", None),
-        (b"", None),
-        (b"a\x01\x02", None),
-        (b"a\x01one\x02a\x01two\x02", b"two"),
-        (b"a\x01one\x02a\x01\x02", b"one"),
-        (b"a\x01one\x02b\x011\x02a\x01", b"one"),
-        (b"a\x01x\x01y\x02", b"x\x01y"),
-        (b"a\x01one\x02a\x01\n\x02a\x01\x02", b"\n"),
-        (b"ba\x01one\x02a\x01\x02a\x01\x02", None),
-        (b"b\x01\x02a\x01x\x02" + b"a\x01\x02" * 10_000, b"x"),
-    ],
+@each_case(
+    (b"a\x01x\x02", b"x"),
+    (b"a\x01x", b"x"),
+    (b"b\x01y\x02a\x01x\x02c\x01z\x02", b"x"),
+    (b"b\x01y\x02a\x01x", b"x"),
+    (b"aa\x01y\x02ba\x01z\x02", None),
+    (b"b\x01a\x02", None),
+    (b"b\x01a\x01x\x02", None),
+    (b"", None),
+    (b"a\x01\x02", None),
+    (b"a\x01one\x02a\x01two\x02", b"two"),
+    (b"a\x01one\x02a\x01\x02", b"one"),
+    (b"a\x01one\x02b\x011\x02a\x01", b"one"),
+    (b"a\x01x\x01y\x02", b"x\x01y"),
+    (b"a\x01one\x02a\x01\n\x02a\x01\x02", b"\n"),
+    (b"ba\x01one\x02a\x01\x02a\x01\x02", None),
+    (b"b\x01\x02a\x01x\x02" + b"a\x01\x02" * 10_000, b"x"),
 )
 def test_a_property_is_the_last_value_that_is_not_empty(properties: bytes, value: bytes | None) -> None:
     assert read_property("a").evaluate(properties) == value
 
 
-@pytest.mark.parametrize(
-    ("token", "kind", "value"),
-    [
-        ("0", Kind.INTEGER, 0),
-        ("2147483647", Kind.INTEGER, 2**31 - 1),
-        ("2147483648", Kind.LONG, 2**31),
-        ("5L", Kind.INTEGER, 5),
-        ("9223372036854775807l", Kind.LONG, 2**63 - 1),
-    ],
+@each_case(
+    ("0", Kind.INTEGER, 0),
+    ("2147483647", Kind.INTEGER, 2**31 - 1),
+    ("2147483648", Kind.LONG, 2**31),
+    ("5L", Kind.INTEGER, 5),
+    ("9223372036854775807l", Kind.LONG, 2**63 - 1),
 )
 def test_a_whole_number_is_an_integer_if_it_fits_or_else_a_long(token: str, kind: Kind, value: int) -> None:
     operand = decimal_literal(token)
     assert (operand.kind, operand.constant, operand.evaluate(b""), operand.is_literal) == (kind, value, value, True)
 
 
-@pytest.mark.parametrize("token", ["9223372036854775808", "9" * 5_000, "9" * 5_000 + "L"])
+@each_case("9223372036854775808", "9" * 5_000, "9" * 5_000 + "L")
 def test_a_larger_one_is_refused(token: str) -> None:
     with pytest.raises(Refusal, match="9223372036854775807"):
         decimal_literal(token)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.filter.prefilter import list_prefilter, number_prefilter, text_prefilter
 
 MESSAGES = [
@@ -44,6 +43,6 @@ def test_a_message_that_holds_it_twice_passes_once():
     assert text_prefilter(b"n", b"3").passing([b"n\x013\x02n\x013\x02"]) == [0]
 
 
-@pytest.mark.parametrize("texts", [[b"b\x02n\x01a", b"a"], [b"a", b"b\x02n\x01a"]])
+@each_case([b"b\x02n\x01a", b"a"], [b"a", b"b\x02n\x01a"])
 def test_a_text_that_no_value_can_be_hides_no_message(texts: list[bytes]):
     assert list_prefilter(b"n", texts).passing([b"n\x01b", b"n\x01a"]) == [1]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.errors import InvalidArgument, InvalidExpression
 from orbitmq.filter import DEPTH_MAX, LENGTH_MAX, check_sql92, compile_sql92
 from orbitmq.filter.numbers import Incomparable
@@ -99,17 +101,14 @@ def test_what_matches_passes_the_prefilter(
     assert {index for index, one in enumerate(encoded) if compiled.matches(one)} <= set(passing)
 
 
-@pytest.mark.parametrize(
-    "expression", ["a = 1", "a = '1'", "a IN ('1', '7')", "b > 1 AND a = 1", "a IS NOT NULL AND a IN ('1', '7')"]
-)
+@each_case("a = 1", "a = '1'", "a IN ('1', '7')", "b > 1 AND a = 1", "a IS NOT NULL AND a IN ('1', '7')")
 def test_most_expressions_that_few_messages_match_have_a_prefilter(expression: str) -> None:
     prefilter = compile_sql92(expression).prefilter
     assert prefilter is not None
     assert prefilter.passing([b"a\x012\x02b\x015\x02", b"a\x011\x02b\x015\x02"]) == [1]
 
 
-@pytest.mark.parametrize("constant", ["1", "0", "-3", "123456789", "2147483648", "'1'", "'01'", "''"])
-@pytest.mark.parametrize("order", ["=", ">", "<="])
+@each_case(*product(["=", ">", "<="], ["1", "0", "-3", "123456789", "2147483648", "'1'", "'01'", "''"]))
 def test_the_question_about_one_property_is_whether_the_verdict_is_true(order: str, constant: str) -> None:
     if order != "=" and constant.startswith("'"):
         return
@@ -134,17 +133,14 @@ def test_what_is_incomparable_matches_under_no_negation() -> None:
     assert not compile_sql92("NOT (price > 10)").matches(b"price\x01much\x02")
 
 
-@pytest.mark.parametrize(
-    ("expression", "said"),
-    [
-        ("a >", "something is missing at the end (line 1, column 4)"),
-        ("", "something is missing at the end (line 1, column 1)"),
-        ("a = 1\nAND = 2", "= cannot stand here (line 2, column 5)"),
-        ("a = 1 OR b ! 2", "no word begins with ! (line 1, column 12)"),
-        ("a = 'x", "no word begins with ' (line 1, column 5)"),
-        ("a = 1 #", "no word begins with # (line 1, column 7)"),
-        ("a = NULL OR b = 1", "NULL cannot be compared: use IS NULL or IS NOT NULL (line 1, column 10)"),
-    ],
+@each_case(
+    ("a >", "something is missing at the end (line 1, column 4)"),
+    ("", "something is missing at the end (line 1, column 1)"),
+    ("a = 1\nAND = 2", "= cannot stand here (line 2, column 5)"),
+    ("a = 1 OR b ! 2", "no word begins with ! (line 1, column 12)"),
+    ("a = 'x", "no word begins with ' (line 1, column 5)"),
+    ("a = 1 #", "no word begins with # (line 1, column 7)"),
+    ("a = NULL OR b = 1", "NULL cannot be compared: use IS NULL or IS NOT NULL (line 1, column 10)"),
 )
 def test_an_error_says_what_and_where(expression: str, said: str) -> None:
     assert reason(expression) == said
@@ -155,10 +151,7 @@ def test_an_error_is_one_of_an_argument() -> None:
         compile_sql92("a >")
 
 
-@pytest.mark.parametrize(
-    ("expression", "rest_at"),
-    [("a = 1 b #", 6), ("a = 5 + 1", 6), ("a = 1)", 5), ("a IS NULL > 5", 10), ("a = 1 --x", 6)],
-)
+@each_case(("a = 1 b #", 6), ("a = 5 + 1", 6), ("a = 1)", 5), ("a IS NULL > 5", 10), ("a = 1 --x", 6))
 def test_text_behind_the_end_is_taken_as_java_takes_it_but_not_from_our_users(expression: str, rest_at: int) -> None:
     assert compile_sql92(expression).rest_at == rest_at
     with pytest.raises(InvalidExpression, match=rf"pass over it \(line 1, column {rest_at + 1}\)"):
@@ -177,7 +170,7 @@ def test_length_has_an_end() -> None:
     assert reason(longest + " ") == f"more than {LENGTH_MAX} characters (line 1, column {LENGTH_MAX + 1})"
 
 
-@pytest.mark.parametrize("shape", ["NOT {}", "- {}", "{} = TRUE", "{} IS NULL", "{} CONTAINS 'x'", "TRUE AND ({})"])
+@each_case("NOT {}", "- {}", "{} = TRUE", "{} IS NULL", "{} CONTAINS 'x'", "TRUE AND ({})")
 def test_depth_has_an_end(shape: str) -> None:
     expression = "(a = 1)"
     for _ in range(10):
@@ -188,31 +181,19 @@ def test_depth_has_an_end(shape: str) -> None:
     assert f"deeper than {DEPTH_MAX}" in reason(f"({expression}) IS NULL")
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "(" * 8_000 + "a = 1" + ")" * 8_000,
-        " OR ".join(["a = 1"] * 1_500),
-        "+" * 16_000 + "a = 1",
-        "a IN (" + ",".join(["'x'"] * 4_000) + ")",
-    ],
+@each_case(
+    "(" * 8_000 + "a = 1" + ")" * 8_000,
+    " OR ".join(["a = 1"] * 1_500),
+    "+" * 16_000 + "a = 1",
+    "a IN (" + ",".join(["'x'"] * 4_000) + ")",
 )
 def test_what_is_long_but_not_deep_is_fine(expression: str) -> None:
     compiled = compile_sql92(expression)
     assert compiled.matches(b"a\x011\x02") or "IN" in expression
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "'" * 16_001,
-        "'a'" * 5_000 + "'",
-        "/*" * 8_000,
-        "/*" + "*" * 16_000,
-        "--" * 8_000,
-        "1" * 16_000 + "e",
-        "." * 16_000,
-    ],
+@each_case(
+    "'" * 16_001, "'a'" * 5_000 + "'", "/*" * 8_000, "/*" + "*" * 16_000, "--" * 8_000, "1" * 16_000 + "e", "." * 16_000
 )
 def test_what_never_ends_is_an_error_soon(expression: str) -> None:
     reason(expression)

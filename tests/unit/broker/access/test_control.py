@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.access.control import AccessControl
 from orbitmq.broker.access.directory import create_user, update_user
 from orbitmq.broker.access.directory_file import DirectoryFile
@@ -96,10 +97,8 @@ def test_accounts_of_4x_become_users_once(tmp_path: Path):
     assert control(tmp_path, **settings).directory == found.directory
 
 
-@pytest.mark.parametrize(
-    "text", ["accounts: x", "accounts:\n- accessKey: a\n  secretKey: 'hunter2'\n  topicPerms:\n  - ' =PUB'", "\xff"]
-)
-def test_a_4x_file_that_cannot_be_used_stops_the_start(tmp_path: Path, text: str):
+@each_case("accounts: x", "accounts:\n- accessKey: a\n  secretKey: 'hunter2'\n  topicPerms:\n  - ' =PUB'", "\xff")
+def test_a_4x_file_that_cannot_be_used_stops_the_start(text: str, tmp_path: Path):
     plain = tmp_path / "plain_acl.yml"
     plain.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match="plainAclFile") as refused:

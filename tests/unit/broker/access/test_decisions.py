@@ -6,6 +6,7 @@ from itertools import permutations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.access.decisions import DENIED, NO_RULE, objection, parse_network
 from orbitmq.model.access import AccessRule, Action, Need, Resource, ResourceType
 
@@ -25,21 +26,16 @@ def test_who_has_no_rules_is_denied():
     assert decided() == NO_RULE
 
 
-@pytest.mark.parametrize(
-    ("winner", "losers"),
-    [
-        ("Topic:orders", ["Topic:order*", "Topic:o*", "Topic:*", "*"]),
-        ("Topic:orders*", ["Topic:order*", "Topic:o*", "Topic:*", "*"]),
-        ("Topic:order*", ["Topic:o*", "Topic:*", "*"]),
-        ("Topic:*", ["*"]),
-    ],
+@each_case(
+    ("Topic:orders", ["Topic:order*", "Topic:o*", "Topic:*", "*"]),
+    ("Topic:orders*", ["Topic:order*", "Topic:o*", "Topic:*", "*"]),
+    ("Topic:order*", ["Topic:o*", "Topic:*", "*"]),
+    ("Topic:*", ["*"]),
 )
-@pytest.mark.parametrize("decision", ["Allow", "Deny"])
-def test_apache_rocketmq_9539_the_most_special_rule_wins_in_any_order(winner: str, losers: list[str], decision: str):
-    other = "Deny" if decision == "Allow" else "Allow"
-    rules = [rule(winner, decision=decision), *(rule(loser, decision=other) for loser in losers)]
-    expected = None if decision == "Allow" else DENIED
-    assert {decided(*order) for order in permutations(rules)} == {expected}
+def test_apache_rocketmq_9539_the_most_special_rule_wins_in_any_order(winner: str, losers: list[str]):
+    for decision, other, expected in (("Allow", "Deny", None), ("Deny", "Allow", DENIED)):
+        rules = [rule(winner, decision=decision), *(rule(loser, decision=other) for loser in losers)]
+        assert {decided(*order) for order in permutations(rules)} == {expected}
 
 
 def test_of_two_rules_about_the_same_the_denial_wins():
@@ -73,30 +69,25 @@ def test_a_nameless_request_fits_rules_for_every_name_alone():
     assert decided(rule("Topic:*"), need=nameless) is None
 
 
-@pytest.mark.parametrize(
-    ("source", "texts", "fits"),
-    [
-        ("10.0.0.1", ("10.0.0.1",), True),
-        ("10.0.0.1", ("10.0.0.0/8",), True),
-        ("10.0.0.1", ("10.0.0.2/8",), True),
-        ("10.0.0.1", ("0.0.0.0/0",), True),
-        ("10.0.0.1", ("192.168.0.0/16", "10.0.0.1"), True),
-        ("10.0.0.1", ("10.0.0.10", "10.0.0.0/32", "::/0"), False),
-        ("::1", ("::1",), True),
-        ("::1", ("0:0:0:0:0:0:0:1",), True),
-        ("::1", ("::/64",), True),
-        ("::1", ("0.0.0.0/0",), False),
-        ("10.0.0.1", ("::ffff:10.0.0.1",), True),
-        ("unknown", ("0.0.0.0/0",), False),
-    ],
+@each_case(
+    ("10.0.0.1", ("10.0.0.1",), True),
+    ("10.0.0.1", ("10.0.0.0/8",), True),
+    ("10.0.0.1", ("10.0.0.2/8",), True),
+    ("10.0.0.1", ("0.0.0.0/0",), True),
+    ("10.0.0.1", ("192.168.0.0/16", "10.0.0.1"), True),
+    ("10.0.0.1", ("10.0.0.10", "10.0.0.0/32", "::/0"), False),
+    ("::1", ("::1",), True),
+    ("::1", ("0:0:0:0:0:0:0:1",), True),
+    ("::1", ("::/64",), True),
+    ("::1", ("0.0.0.0/0",), False),
+    ("10.0.0.1", ("::ffff:10.0.0.1",), True),
+    ("unknown", ("0.0.0.0/0",), False),
 )
 def test_addresses_and_networks(source: str, texts: tuple[str, ...], fits: bool):
     assert (decided(rule("*", source_ips=texts), source=source) is None) is fits
 
 
-@pytest.mark.parametrize(
-    "text", ["", "x", "10.0.0", "10.0.0.0/33", "10.0.0.0/255.0.0.0", "10.0.0.0/", "fe80::1%eth0", "10.0.0.1/٨"]
-)
+@each_case("", "x", "10.0.0", "10.0.0.0/33", "10.0.0.0/255.0.0.0", "10.0.0.0/", "fe80::1%eth0", "10.0.0.1/٨")
 def test_what_is_no_address_is_refused(text: str):
     with pytest.raises(ValueError):
         parse_network(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.access import directory as directory_module
 from orbitmq.broker.access.directory import (
     EMPTY,
@@ -58,18 +59,15 @@ def test_a_user_is_normal_and_enabled_unless_said_otherwise():
     assert create_user(EMPTY, "b", said).users["b"] == User("b", "pw", UserType.SUPER, UserStatus.DISABLE)
 
 
-@pytest.mark.parametrize(
-    ("name", "password", "remark"),
-    [
-        ("anna", "pw", "The user is existed"),
-        (" ", "pw", "username can not be blank"),
-        ("b", None, "password can not be blank"),
-        ("b", "  ", "password can not be blank"),
-        ("b" * (NAME_LENGTH_MAX + 1), "pw", "printable"),
-        ("b\n", "pw", "printable"),
-        ("b", "p" * (NAME_LENGTH_MAX + 1), "printable"),
-        ("b", "p\x00", "printable"),
-    ],
+@each_case(
+    ("anna", "pw", "The user is existed"),
+    (" ", "pw", "username can not be blank"),
+    ("b", None, "password can not be blank"),
+    ("b", "  ", "password can not be blank"),
+    ("b" * (NAME_LENGTH_MAX + 1), "pw", "printable"),
+    ("b\n", "pw", "printable"),
+    ("b", "p" * (NAME_LENGTH_MAX + 1), "printable"),
+    ("b", "p\x00", "printable"),
 )
 def test_what_is_no_new_user_is_refused(name: str, password: str | None, remark: str):
     with pytest.raises(Rejected, match=remark) as refused:
@@ -132,25 +130,22 @@ def test_a_body_without_a_subject_has_the_headers():
     assert rules_of(add_rules(ANNA, "User:anna", draft(written("Topic:a", Action.PUB), subject="nonsense")))
 
 
-@pytest.mark.parametrize(
-    ("bad", "remark"),
-    [
-        (draft(written("Topi:a", Action.PUB)), "The resource is null."),
-        (draft(written("Topic:a")), "The actions is empty."),
-        (draft(written("Topic:a", Action.ANY)), "The actions can not be Any."),
-        (draft(written("Topic:a", Action.PUB, ips=(" ",))), "The source ip is empty."),
-        (draft(written("Topic:a", Action.PUB, ips=("10.0.0",))), "The source ip is invalid."),
-        (draft(written("Topic:a", Action.PUB, decision=None)), "The decision is null or illegal."),
-        (draft(written("Topic:a", Action.PUB), subject="User:ben"), "The subject of User:ben is not exist."),
-        (draft(written("Topic:a", Action.PUB), subject="User:"), "The subject of User: is not exist."),
-        (draft(written("Topic:a", Action.PUB), subject="Role:anna"), "The subject type is null."),
-        (AclDraft("User:anna", ()), "The policies is empty."),
-        (AclDraft("Role:anna", ()), "The subject type is null."),
-        (draft(written("Topic:" + "a" * (NAME_LENGTH_MAX + 1), Action.PUB)), "printable"),
-        (draft(written("Topic:a\n", Action.PUB)), "printable"),
-        (draft(written("Topic:a", Action.PUB, ips=("10.0.0.1",) * (SOURCE_IPS_MAX + 1))), "at most 100"),
-        (draft(*(written(f"Topic:t{n}", Action.PUB) for n in range(RULES_MAX + 1))), "at most 1000"),
-    ],
+@each_case(
+    (draft(written("Topi:a", Action.PUB)), "The resource is null."),
+    (draft(written("Topic:a")), "The actions is empty."),
+    (draft(written("Topic:a", Action.ANY)), "The actions can not be Any."),
+    (draft(written("Topic:a", Action.PUB, ips=(" ",))), "The source ip is empty."),
+    (draft(written("Topic:a", Action.PUB, ips=("10.0.0",))), "The source ip is invalid."),
+    (draft(written("Topic:a", Action.PUB, decision=None)), "The decision is null or illegal."),
+    (draft(written("Topic:a", Action.PUB), subject="User:ben"), "The subject of User:ben is not exist."),
+    (draft(written("Topic:a", Action.PUB), subject="User:"), "The subject of User: is not exist."),
+    (draft(written("Topic:a", Action.PUB), subject="Role:anna"), "The subject type is null."),
+    (AclDraft("User:anna", ()), "The policies is empty."),
+    (AclDraft("Role:anna", ()), "The subject type is null."),
+    (draft(written("Topic:" + "a" * (NAME_LENGTH_MAX + 1), Action.PUB)), "printable"),
+    (draft(written("Topic:a\n", Action.PUB)), "printable"),
+    (draft(written("Topic:a", Action.PUB, ips=("10.0.0.1",) * (SOURCE_IPS_MAX + 1))), "at most 100"),
+    (draft(*(written(f"Topic:t{n}", Action.PUB) for n in range(RULES_MAX + 1))), "at most 1000"),
 )
 def test_a_rule_that_means_nothing_is_refused(bad: AclDraft, remark: str):
     with pytest.raises(Rejected) as refused:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.access.directory import EMPTY, add_rules, create_user, draft_of
 from orbitmq.broker.access.directory_file import DirectoryFile, format_directory, parse_directory
 from orbitmq.errors import HeaderError, StoreError
@@ -83,18 +84,15 @@ def test_an_unreadable_file_stops_the_start_and_shows_no_secret(tmp_path: Path):
     assert "hunter2" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        [],
-        {"users": [{"password": "pw"}]},
-        {"users": [{"username": "anna", "password": ""}]},
-        {"users": [{"username": "a\n", "password": "pw"}]},
-        {"acls": [{"subject": "User:nobody", "policies": [{"entries": [{"resource": "*", "actions": ["All"], "decision": "Deny"}]}]}]},
-        {"users": [{"username": "a", "password": "pw"}], "acls": [{"subject": "User:a", "policies": [{"entries": [{"resource": "*"}]}]}]},
-        {"users": [{"username": "a", "password": "pw"}],
-         "acls": [{"subject": "User:a", "policies": [{"entries": [{"resource": "*", "actions": ["Any"], "decision": "Deny"}]}]}]},
-    ],
+@each_case(
+    [],
+    {"users": [{"password": "pw"}]},
+    {"users": [{"username": "anna", "password": ""}]},
+    {"users": [{"username": "a\n", "password": "pw"}]},
+    {"acls": [{"subject": "User:nobody", "policies": [{"entries": [{"resource": "*", "actions": ["All"], "decision": "Deny"}]}]}]},
+    {"users": [{"username": "a", "password": "pw"}], "acls": [{"subject": "User:a", "policies": [{"entries": [{"resource": "*"}]}]}]},
+    {"users": [{"username": "a", "password": "pw"}],
+     "acls": [{"subject": "User:a", "policies": [{"entries": [{"resource": "*", "actions": ["Any"], "decision": "Deny"}]}]}]},
 )  # fmt: skip
 def test_what_no_request_could_have_brought_there_is_refused(document: object):
     with pytest.raises(HeaderError):

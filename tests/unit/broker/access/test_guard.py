@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.access.directory import Directory
-from orbitmq.broker.access.guard import REMEMBERED_MAX, Guard, host_of
+from orbitmq.broker.access.guard import Guard, host_of
 from orbitmq.broker.access.requirements import OURS_ALONE, REQUIREMENTS
 from orbitmq.errors import HeaderError, Rejected
 from orbitmq.model.access import (
@@ -93,21 +95,18 @@ def test_the_table_has_every_code_and_says_which_java_asks_no_rule_for():
     assert OURS.keys() == OURS_ALONE
 
 
-@pytest.mark.parametrize(
-    ("credentials", "remark"),
-    [
-        (None, "username cannot be null."),
-        (STRANGER, "User:stranger is not found."),
-        (FORGER, "check signature failed."),
-        (DISABLED, "User:disabled is disabled."),
-    ],
+@each_case(
+    (None, "username cannot be null."),
+    (STRANGER, "User:stranger is not found."),
+    (FORGER, "check signature failed."),
+    (DISABLED, "User:disabled is disabled."),
 )
 def test_who_does_not_show_himself_gets_nothing(credentials: Credentials | None, remark: str):
     for code in (*CODES, *UNKNOWN):
         assert refusal(guard(rule("*")), sample(code, credentials)) == remark, code
 
 
-@pytest.mark.parametrize("credentials", [SUPER, INTERNAL])
+@each_case(SUPER, INTERNAL)
 def test_super_users_get_everything(credentials: Credentials):
     for code in (*CODES, *UNKNOWN):
         assert refusal(guard(), sample(code, credentials)) is None, code
@@ -120,7 +119,7 @@ def test_a_user_without_rules_gets_nothing_that_needs_one():
         assert refusal(guard(rule("*")), sample(code, UNSIGNED)) in expected, code
 
 
-@pytest.mark.parametrize("code", UNKNOWN)
+@each_case(*UNKNOWN)
 def test_an_unforeseen_code_is_for_super_users(code: int):
     assert "for super users" in str(refusal(guard(rule("*")), sample(code, USER)))
 
@@ -145,7 +144,7 @@ def by_any_action(one: AccessRule) -> AccessRule:
     return one._replace(actions=(Action.ALL,))
 
 
-@pytest.mark.parametrize("change", [None, prefixed, every_name, everything, from_here, by_any_action])
+@each_case(None, prefixed, every_name, everything, from_here, by_any_action)
 def test_a_user_with_the_rules_is_let_in(change: Any):
     for code in CODES:
         assert refusal(guard(*allowing(needs(code), change)), sample(code, USER)) is None, code
@@ -157,8 +156,7 @@ def as_sent(command: Command, form: SerializeType, flag: int) -> Command:
     return decode_command(frame)
 
 
-@pytest.mark.parametrize("flag", [0, FLAG_ONEWAY])
-@pytest.mark.parametrize("form", SerializeType)
+@each_case(*product(SerializeType, [0, FLAG_ONEWAY]))
 def test_neither_a_binary_header_nor_one_that_wants_no_answer_changes_anything(form: SerializeType, flag: int):
     for code in CODES:
         if form is SerializeType.ROCKETMQ and code >= 1 << 15:
@@ -202,9 +200,7 @@ def other_actions(one: AccessRule) -> AccessRule:
     return one._replace(actions=tuple(action for action in Action if action not in (*one.actions, Action.ALL)))
 
 
-@pytest.mark.parametrize(
-    "change", [a_shorter_name, a_longer_name, a_longer_beginning, another_case, another_kind, from_elsewhere]
-)
+@each_case(a_shorter_name, a_longer_name, a_longer_beginning, another_case, another_kind, from_elsewhere)
 def test_rules_about_something_else_do_not_count(change: Any):
     """Each of the needed rules is spoilt in turn, the others stay."""
     for code in CODES:
@@ -223,7 +219,7 @@ def test_other_actions_do_not_count():
             assert "no matched policies" in str(refusal(guard(*rules), sample(code, USER)))
 
 
-@pytest.mark.parametrize("broad", ["*", "Topic:*", "Group:*", "Cluster:*"])
+@each_case("*", "Topic:*", "Group:*", "Cluster:*")
 def test_a_denial_counts_against_every_broader_rule(broad: str):
     for code in CODES:
         for denied in allowing(needs(code)):
@@ -242,7 +238,7 @@ def test_the_fields_order_is_no_part_of_a_signature():
     assert refusal(guard(rule("Topic:orders", Action.PUB)), turned) is None
 
 
-@pytest.mark.parametrize("name", ["accesskey", "ACCESSKEY", "accessKey", " AccessKey"])
+@each_case("accesskey", "ACCESSKEY", "accessKey", " AccessKey")
 def test_a_name_in_another_case_is_another_field(name: str):
     signed = sample(310, SUPER)
     fields = {name if key == "AccessKey" else key: value for key, value in (signed.ext_fields or {}).items()}
@@ -259,9 +255,7 @@ def test_a_changed_body_is_noticed():
     assert refusal(guard(), sample(310, SUPER)._replace(body=BODY + b" ")) == "check signature failed."
 
 
-@pytest.mark.parametrize(
-    "fields", [None, {}, {"AccessKey": ""}, {"AccessKey": "root"}, {"AccessKey": "root", "Signature": ""}]
-)
+@each_case(None, {}, {"AccessKey": ""}, {"AccessKey": "root"}, {"AccessKey": "root", "Signature": ""})
 def test_half_a_signature_is_none(fields: dict[str, str] | None):
     assert refusal(guard(), Command(26, ext_fields=fields)) in ("username cannot be null.", "check signature failed.")
 
@@ -292,7 +286,7 @@ def test_an_old_client_signs_before_it_adds_how_it_asks():
     assert refusal(guard(), asked._replace(version=479)) == "check signature failed."
 
 
-@pytest.mark.parametrize("code", [310, 10, 320, 324, 325])
+@each_case(310, 10, 320, 324, 325)
 def test_a_retry_topic_belongs_to_its_group_whatever_group_the_sender_names(code: int):
     """Java believes the field `a` (or `group`): a user who may consume as one group could write into all others' retries."""
     fields = {"b": "%RETRY%payments", "topic": "%RETRY%payments", "a": "billing", "group": "billing"}
@@ -301,7 +295,7 @@ def test_a_retry_topic_belongs_to_its_group_whatever_group_the_sender_names(code
     assert refusal(guard(rule("Group:payments", Action.SUB)), sample(code, USER, **fields)) is None
 
 
-@pytest.mark.parametrize("code", [11, 361, 14, 15, 200050])
+@each_case(11, 361, 14, 15, 200050)
 def test_reading_a_groups_retries_needs_the_group(code: int):
     """Java asks for no rule on a retry topic that is pulled, so a group could read another one's failed messages."""
     mine = guard(rule("Group:billing"), rule("Topic:*"))
@@ -317,17 +311,15 @@ def test_dead_letters_and_the_systems_topics_are_topics_like_others():
         assert refusal(guard(rule("Group:*"), rule(f"Topic:{topic}")), sample(11, USER, topic=topic)) is None
 
 
-@pytest.mark.parametrize("code", sorted(set(CODES) - {34, 35, 37, 323, 33}))
+@each_case(*sorted(set(CODES) - {34, 35, 37, 323, 33}))
 def test_a_request_that_leaves_its_fields_out_asks_for_more_not_for_less(code: int):
     command = sign_command(Command(code, ext_fields={}, body=b""), USER)
     first = needs(code)[0].resource
     assert refusal(guard(rule(str(first))), command) is not None or first.type is ResourceType.CLUSTER
 
 
-@pytest.mark.parametrize(
-    ("code", "field", "action"),
-    [(33, "offset", Action.GET), (36, "offset", Action.SUB), (37, "commitLogOffset", Action.PUB),
-     (309, "msgId", Action.SUB), (323, "msgId", Action.UPDATE)],
+@each_case((33, "offset", Action.GET), (36, "offset", Action.SUB), (37, "commitLogOffset", Action.PUB),
+     (309, "msgId", Action.SUB), (323, "msgId", Action.UPDATE)
 )  # fmt: skip
 def test_a_message_named_by_its_place_needs_its_own_topic(code: int, field: str, action: Action):
     rules = [rule("Topic:orders"), rule("Group:billing")]
@@ -344,10 +336,8 @@ def test_a_message_named_by_its_place_needs_its_own_topic(code: int, field: str,
     assert refusal(guard(*rules), sample(code, USER)) is None, "there is no such message"
 
 
-@pytest.mark.parametrize(
-    ("text", "places"),
-    [("", []), ("x", []), ("--1", []), ("9" * 30, []), ("9" * 5000, []), ("0x10", []), ("-1", [-1]), ("٣", [3]), ("1_0", [10]),
-     (" 1", [1]), ("+1", [1])],
+@each_case(("", []), ("x", []), ("--1", []), ("9" * 30, []), ("9" * 5000, []), ("0x10", []), ("-1", [-1]), ("٣", [3]), ("1_0", [10]),
+     (" 1", [1]), ("+1", [1])
 )  # fmt: skip
 def test_a_place_is_read_as_the_handlers_header_reads_it(text: str, places: list[int]):
     """Otherwise a strange spelling would name a message to the handler, and none to the guard."""
@@ -365,8 +355,12 @@ def test_a_place_is_read_as_the_handlers_header_reads_it(text: str, places: list
             decode_header(ViewMessage, {"offset": text})
 
 
-@pytest.mark.parametrize("code", [34, 41, 42, 46, 400, 401, 200151, 200, 18, 225])
-@pytest.mark.parametrize("body", [b"", b"x", b"[]", b"{", b'{"consumerGroup":1}', b"[" * 100_000])
+@each_case(
+    *product(
+        [34, 41, 42, 46, 400, 401, 200151, 200, 18, 225],
+        [b"", b"x", b"[]", b"{", b'{"consumerGroup":1}', b"[" * 100_000],
+    )
+)
 def test_a_body_that_cannot_be_read_is_refused(code: int, body: bytes):
     command = sign_command(Command(code, ext_fields=FIELDS, body=body), USER)
     assert refusal(guard(rule("*")), command) == "parse authorization context error."
@@ -409,13 +403,14 @@ def test_a_changed_rule_counts_immediately():
     assert refusal(watched, sample(310, USER)) == "User:user is not found."
 
 
-def test_the_memory_of_decisions_has_an_end():
+def test_the_memory_of_decisions_has_an_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("orbitmq.broker.access.guard.REMEMBERED_MAX", 100)
     watched = guard(rule("*"))
-    for number in range(REMEMBERED_MAX + 5):
+    for number in range(105):
         assert refusal(watched, sample(31, SUPER if number % 50 else USER, topic=f"t{number}")) is None
-    for number in range(REMEMBERED_MAX + 5):
+    for number in range(105):
         watched._decide("user", SOURCE, Need(Resource(ResourceType.TOPIC, f"t{number}"), (Action.GET,)))
-    assert len(watched._decisions) <= REMEMBERED_MAX
+    assert len(watched._decisions) <= 100
 
 
 def test_what_is_decided_of_names_that_nothing_can_have_is_not_remembered():
@@ -442,10 +437,8 @@ def test_a_name_that_breaks_lines_breaks_no_log(caplog: pytest.LogCaptureFixture
     assert all("\n" not in record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.parametrize(
-    ("remote", "host"),
-    [("10.0.0.1:5", "10.0.0.1"), ("[::1]:5", "::1"), ("::1:5", "::1"), ("[::ffff:10.0.0.1]:5", "10.0.0.1"),
-     ("[fe80::1%eth0]:5", "fe80::1"), ("unknown:0", "unknown")],
+@each_case(("10.0.0.1:5", "10.0.0.1"), ("[::1]:5", "::1"), ("::1:5", "::1"), ("[::ffff:10.0.0.1]:5", "10.0.0.1"),
+     ("[fe80::1%eth0]:5", "fe80::1"), ("unknown:0", "unknown")
 )  # fmt: skip
 def test_a_peers_address_is_told_in_one_form(remote: str, host: str):
     found = peer()

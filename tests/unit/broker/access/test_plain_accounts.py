@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.access.plain_accounts import parse_plain_acl, trusts
 from orbitmq.errors import HeaderError
 from orbitmq.model.access import Action, PolicyType, User, UserType
@@ -66,21 +67,18 @@ def test_a_retry_topic_in_a_groups_place_is_the_group():
         actions=(Action.PUB, Action.SUB)),)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "- x",
-        "accounts: x",
-        "accounts:\n- x",
-        "accounts:\n- accessKey: a",
-        "accounts:\n- accessKey: a\n  secretKey: hunter2\n  topicPerms:\n  - t",
-        "accounts:\n- accessKey: a\n  secretKey: hunter2\n  topicPerms:\n  - t=PUT",
-        "accounts:\n- accessKey: a\n  secretKey: hunter2\n  defaultTopicPerm: NO",
-        "globalWhiteRemoteAddresses:\n- 10.0.0\n",
-        "globalWhiteRemoteAddresses:\n- 10.0.0.300-400\n",
-        "globalWhiteRemoteAddresses:\n- 10.0.*\n",
-        "globalWhiteRemoteAddresses:\n- 10.0.0.{1,2}x\n",
-    ],
+@each_case(
+    "- x",
+    "accounts: x",
+    "accounts:\n- x",
+    "accounts:\n- accessKey: a",
+    "accounts:\n- accessKey: a\n  secretKey: hunter2\n  topicPerms:\n  - t",
+    "accounts:\n- accessKey: a\n  secretKey: hunter2\n  topicPerms:\n  - t=PUT",
+    "accounts:\n- accessKey: a\n  secretKey: hunter2\n  defaultTopicPerm: NO",
+    "globalWhiteRemoteAddresses:\n- 10.0.0\n",
+    "globalWhiteRemoteAddresses:\n- 10.0.0.300-400\n",
+    "globalWhiteRemoteAddresses:\n- 10.0.*\n",
+    "globalWhiteRemoteAddresses:\n- 10.0.0.{1,2}x\n",
 )
 def test_what_is_not_understood_is_refused_and_shows_no_secret(text: str):
     with pytest.raises(HeaderError) as refused:
@@ -88,18 +86,15 @@ def test_what_is_not_understood_is_refused_and_shows_no_secret(text: str):
     assert "hunter2" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "inside", "outside"),
-    [
-        ("*", ["10.0.0.1", "::1"], []),
-        ("10.0.0.1", ["10.0.0.1"], ["10.0.0.10", "10.0.0.2"]),
-        ("10.0.*.*", ["10.0.3.4"], ["10.1.0.0", "10.0.3", "::1", "10.0.3.4.5"]),
-        ("10.0.1-5.*", ["10.0.1.9", "10.0.5.0"], ["10.0.0.1", "10.0.6.1"]),
-        ("10.0.0.{1,4}", ["10.0.0.1", "10.0.0.4"], ["10.0.0.2", "10.0.0.14"]),
-        ("10.0.0.1, 10.0.0.2", ["10.0.0.1", "10.0.0.2"], ["10.0.0.3"]),
-        ("10.0.0.0/30", ["10.0.0.3"], ["10.0.0.4", "::1", "unknown"]),
-        ("::1", ["::1"], ["::2"]),
-    ],
+@each_case(
+    ("*", ["10.0.0.1", "::1"], []),
+    ("10.0.0.1", ["10.0.0.1"], ["10.0.0.10", "10.0.0.2"]),
+    ("10.0.*.*", ["10.0.3.4"], ["10.1.0.0", "10.0.3", "::1", "10.0.3.4.5"]),
+    ("10.0.1-5.*", ["10.0.1.9", "10.0.5.0"], ["10.0.0.1", "10.0.6.1"]),
+    ("10.0.0.{1,4}", ["10.0.0.1", "10.0.0.4"], ["10.0.0.2", "10.0.0.14"]),
+    ("10.0.0.1, 10.0.0.2", ["10.0.0.1", "10.0.0.2"], ["10.0.0.3"]),
+    ("10.0.0.0/30", ["10.0.0.3"], ["10.0.0.4", "::1", "unknown"]),
+    ("::1", ["::1"], ["::2"]),
 )
 def test_addresses_that_are_let_in(pattern: str, inside: list[str], outside: list[str]):
     trusted = trusts((pattern,))
@@ -111,14 +106,11 @@ def test_without_addresses_none_is():
     assert trusts(()) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "addresses"),
-    [
-        ("globalWhiteRemoteAddresses:\n- 10.10.*.*\n- '*'  # all", ("10.10.*.*", "*")),
-        ("globalWhiteRemoteAddresses: [10.1.1.1, 10.1.1.2]", ("10.1.1.1", "10.1.1.2")),
-        ("globalWhiteRemoteAddresses: ~\naccounts: null", ()),
-        ("accounts: []", ()),
-    ],
+@each_case(
+    ("globalWhiteRemoteAddresses:\n- 10.10.*.*\n- '*'  # all", ("10.10.*.*", "*")),
+    ("globalWhiteRemoteAddresses: [10.1.1.1, 10.1.1.2]", ("10.1.1.1", "10.1.1.2")),
+    ("globalWhiteRemoteAddresses: ~\naccounts: null", ()),
+    ("accounts: []", ()),
 )
 def test_yaml_is_read_with_every_word_as_text(text: str, addresses: tuple[str, ...]):
     assert parse_plain_acl(text).trusted == addresses
@@ -130,18 +122,15 @@ def test_a_secret_that_looks_like_a_number_or_nothing_is_text():
     assert (user.name, user.password) == ("yes", "00123456")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "accounts: &x []\nother: *x",
-        "accounts:\n- accessKey: hunter2\n  accessKey: hunter3",
-        "accounts: [hunter2",
-        "\taccounts: hunter2",
-        "accounts: hunter2\n- c",
-        "accounts: 'hunter2",
-        "[" * 5_000,
-        "accounts: \0",
-    ],
+@each_case(
+    "accounts: &x []\nother: *x",
+    "accounts:\n- accessKey: hunter2\n  accessKey: hunter3",
+    "accounts: [hunter2",
+    "\taccounts: hunter2",
+    "accounts: hunter2\n- c",
+    "accounts: 'hunter2",
+    "[" * 5_000,
+    "accounts: \0",
 )
 def test_what_is_no_plain_yaml_is_refused_with_its_line_and_without_its_content(text: str):
     with pytest.raises(HeaderError, match=r"line \d+: |no YAML") as refused:

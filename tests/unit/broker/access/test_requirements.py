@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.access.requirements import RequestView, requirements_of
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.errors import OrbitError
@@ -21,7 +22,7 @@ def merged(found: tuple[Need, ...] | None) -> set[Need]:
     return set(found)
 
 
-@pytest.mark.parametrize("code", sorted(JAVA | OURS))
+@each_case(*sorted(JAVA | OURS))
 def test_a_request_asks_for_what_the_table_says_and_nothing_else(code: int):
     assert merged(requirements_of(code, asking())) == set(needs(code))
 
@@ -41,7 +42,7 @@ def test_lists_in_a_field_count_each():
     assert [str(need.resource) for need in found or ()] == ["Group:x", "Group:y", "Group:billing", "Topic:orders"]
 
 
-@pytest.mark.parametrize("code", [35, 37, 33, 323, 309])
+@each_case(35, 37, 33, 323, 309)
 def test_fields_that_may_be_missing_ask_for_nothing(code: int):
     found = requirements_of(
         code, RequestView({"consumerGroup": "g"} if code == 309 else {}, b"", CLUSTER, lambda _: None)
@@ -58,9 +59,7 @@ def test_a_body_that_cannot_be_read_is_an_error():
         requirements_of(34, asking(b"x"))
 
 
-@pytest.mark.parametrize(
-    ("code", "key", "name"), [(18, "topicConfigList", "topicName"), (225, "groupConfigList", "groupName")]
-)
+@each_case((18, "topicConfigList", "topicName"), (225, "groupConfigList", "groupName"))
 def test_a_list_that_its_handler_would_not_parse_is_not_parsed_here(code: int, key: str, name: str):
     slow = b'{"%b":[{{"a":1}:1,"%b":"x"}]}' % (key.encode(), name.encode())  # objects as keys
     with pytest.raises(OrbitError):

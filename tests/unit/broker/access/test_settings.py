@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.access.settings import parse_codes, parse_first_user, parse_own_credentials
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.errors import ConfigError
@@ -25,9 +26,7 @@ def test_own_credentials_are_a_key_and_a_secret():
     assert parse_own_credentials("") is None
 
 
-@pytest.mark.parametrize(
-    "text", ["root:hunter2", "{", "[]", '{"username":"root"}', '{"username":"","password":"hunter2"}', "hunter2\n"]
-)
+@each_case("root:hunter2", "{", "[]", '{"username":"root"}', '{"username":"","password":"hunter2"}', "hunter2\n")
 def test_a_secret_that_cannot_be_read_is_not_shown(text: str):
     for parse in (parse_first_user, parse_own_credentials):
         with pytest.raises(ConfigError) as refused:
@@ -42,17 +41,14 @@ def test_codes_are_numbers_with_commas():
             parse_codes("k", text)
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"authorization_enabled": True}, "authorizationEnabled"),
-        ({"authentication_enabled": True, "acl_enable": True}, "authenticationEnabled"),
-        ({"migrate_auth_from_v1_enabled": True}, "plainAclFile"),
-        ({"authentication_whitelist": "x"}, "authenticationWhitelist"),
-        ({"authorization_whitelist": "x"}, "authorizationWhitelist"),
-        ({"init_authentication_user": "x"}, "initAuthenticationUser"),
-        ({"inner_client_authentication_credentials": "x"}, "innerClientAuthenticationCredentials"),
-    ],
+@each_case(
+    ({"authorization_enabled": True}, "authorizationEnabled"),
+    ({"authentication_enabled": True, "acl_enable": True}, "authenticationEnabled"),
+    ({"migrate_auth_from_v1_enabled": True}, "plainAclFile"),
+    ({"authentication_whitelist": "x"}, "authenticationWhitelist"),
+    ({"authorization_whitelist": "x"}, "authorizationWhitelist"),
+    ({"init_authentication_user": "x"}, "initAuthenticationUser"),
+    ({"inner_client_authentication_credentials": "x"}, "innerClientAuthenticationCredentials"),
 )
 def test_settings_that_do_not_go_together_are_refused(settings: dict[str, Any], key: str):
     with pytest.raises(ConfigError) as refused:

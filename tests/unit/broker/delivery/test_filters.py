@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.delivery import filters
 from orbitmq.broker.delivery.filters import Filters, parse_tag_codes
 from orbitmq.errors import Rejected
@@ -46,7 +47,7 @@ def on() -> Filters:
     return Filters(**ON)
 
 
-@pytest.mark.parametrize("kind", [None, "", "TAG"])
+@each_case(None, "", "TAG")
 def test_tags_are_filtered_by_their_codes(kind: str | None) -> None:
     off = Filters(takes_sql92=False, filters_retries=False)
     assert off.of_request("a", kind, 0) == frozenset((tag_code("a"),))
@@ -154,16 +155,13 @@ GROUP = {
 }
 
 
-@pytest.mark.parametrize(
-    ("properties", "passes"),
-    [
-        (b"RETRY_TOPIC\x01t\x02" + CHEAP, False),
-        (b"RETRY_TOPIC\x01t\x02" + DEAR, True),
-        (b"RETRY_TOPIC\x01u\x02" + CHEAP, True),
-        (b"RETRY_TOPIC\x01v\x02" + CHEAP, True),
-        (b"RETRY_TOPIC\x01w\x02" + CHEAP, True),
-        (CHEAP, True),
-    ],
+@each_case(
+    (b"RETRY_TOPIC\x01t\x02" + CHEAP, False),
+    (b"RETRY_TOPIC\x01t\x02" + DEAR, True),
+    (b"RETRY_TOPIC\x01u\x02" + CHEAP, True),
+    (b"RETRY_TOPIC\x01v\x02" + CHEAP, True),
+    (b"RETRY_TOPIC\x01w\x02" + CHEAP, True),
+    (CHEAP, True),
 )
 def test_retries_pass_the_filter_of_the_topic_they_were_sent_to(properties: bytes, passes: bool) -> None:
     codes = frozenset((7,))
@@ -206,17 +204,17 @@ def test_a_clock_that_goes_back_or_far_ahead_gives_no_more_than_a_burst(on: Filt
     assert refusal(lambda: on.of_request(long[6], SQL92, 1_000_000))[0] == 215
 
 
-@pytest.mark.parametrize("expression", ["", "*"])
+@each_case("", "*")
 def test_every_message_passes_the_empty_filter_and_the_star(expression: str) -> None:
     assert parse_tag_codes(expression) is None
 
 
-@pytest.mark.parametrize("expression", ["a||b", " a || b ", "||a|| ||b"])
+@each_case("a||b", " a || b ", "||a|| ||b")
 def test_a_filter_is_the_codes_of_its_tags(expression: str) -> None:
     assert parse_tag_codes(expression) == frozenset((tag_code("a"), tag_code("b")))
 
 
-@pytest.mark.parametrize("expression", [" ", "|| ||", " || "])
+@each_case(" ", "|| ||", " || ")
 def test_blanks_are_tags_that_no_message_has(expression: str) -> None:
     assert parse_tag_codes(expression) == frozenset()
 
@@ -225,7 +223,7 @@ def test_a_star_between_blanks_is_a_tag() -> None:
     assert parse_tag_codes(" * ") == frozenset((tag_code("*"),))
 
 
-@pytest.mark.parametrize("expression", ["||", "||||"])
+@each_case("||", "||||")
 def test_a_filter_without_a_tag_answers_23(expression: str) -> None:
     with pytest.raises(Rejected) as caught:
         parse_tag_codes(expression)

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.broker.delivery.long_poll import HeldPull, HeldPulls
 
 
@@ -145,7 +145,7 @@ def test_the_pulls_of_a_closed_connection_are_forgotten_even_when_they_were_abou
     assert polls.count == 0
 
 
-@pytest.mark.parametrize("tags", [None, {7}])
+@each_case(None, {7})
 def test_the_pulls_of_a_closed_connection_are_forgotten_some_at_a_time_and_none_is_woken_meanwhile(
     tags: set[int] | None,
 ) -> None:

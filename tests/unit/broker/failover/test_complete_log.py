@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from cases import each_case
 from orbitmq.broker.failover.complete_log import CompleteLog, boot_id
 
 
@@ -53,8 +52,8 @@ def test_without_a_name_of_the_boot_only_an_orderly_stop_counts(tmp_path: Path) 
     assert started(tmp_path, "").is_complete
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense\n", b"\xff"])
-def test_a_damaged_file_counts_as_incomplete(tmp_path: Path, content: bytes) -> None:
+@each_case(b"", b"nonsense\n", b"\xff")
+def test_a_damaged_file_counts_as_incomplete(content: bytes, tmp_path: Path) -> None:
     started(tmp_path, "1").stop()
     (tmp_path / "completeLog").write_bytes(content)
     assert not started(tmp_path, "1").is_complete

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.codes import RequestCode
 from orbitmq.net.time_slices import TURN_COUNT
 from orbitmq.wire.command import Command, encode_command
@@ -168,30 +169,29 @@ async def test_an_unforeseen_failure_is_answered_by_the_slow_path(harness: Any) 
 
 
 async def test_acks_whose_answer_fails_after_they_were_noted_are_noted_once(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
+    harness: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serve() as harness:
-        await harness.send("t", queue_id=0)
-        (frame,) = ack_frames(await popped(harness, "g", 1), "g", [{}])
-        service = harness.broker.service
-        log = service.delivery.pop.revive_log
-        acknowledge, calls = log.acknowledge, []
+    await harness.send("t", queue_id=0)
+    (frame,) = ack_frames(await popped(harness, "g", 1), "g", [{}])
+    service = harness.broker.service
+    log = service.delivery.pop.revive_log
+    acknowledge, calls = log.acknowledge, []
 
-        def noting(*given: Any) -> Any:
-            calls.append(given)
-            return acknowledge(*given)
+    def noting(*given: Any) -> Any:
+        calls.append(given)
+        return acknowledge(*given)
 
-        def fails(*_: Any) -> Any:
-            raise RuntimeError("odd")
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("odd")
 
-        monkeypatch.setattr(log, "acknowledge", noting)
-        monkeypatch.setattr(type(service.monitoring.stats), "acknowledged", fails)
-        (answer,) = await asyncio.to_thread(exchange_together, harness.broker.address, [frame])
-        assert (answer.code, answer.remark, len(calls)) == (1, "RuntimeError: odd", 1)
+    monkeypatch.setattr(log, "acknowledge", noting)
+    monkeypatch.setattr(type(service.monitoring.stats), "acknowledged", fails)
+    (answer,) = await asyncio.to_thread(exchange_together, harness.broker.address, [frame])
+    assert (answer.code, answer.remark, len(calls)) == (1, "RuntimeError: odd", 1)
 
 
-@pytest.mark.parametrize("code", [200050, 200052])
-async def test_other_codes_that_begin_alike_are_left_to_the_slow_path(harness: Any, code: int) -> None:
+@each_case(200050, 200052)
+async def test_other_codes_that_begin_alike_are_left_to_the_slow_path(code: int, harness: Any) -> None:
     await harness.send("t", queue_id=0)
     connection = next(iter(harness.broker.running.server.connections))
     (one,) = ack_frames(await popped(harness, "g"), "g", [{}], code)

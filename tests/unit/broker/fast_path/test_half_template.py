@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.broker.fast_path.half_template import HalfTemplates
 from orbitmq.broker.transactions.messages import half_message
 from orbitmq.errors import OrbitError
@@ -55,34 +55,12 @@ def test_the_next_message_of_a_form_is_what_the_slow_path_makes_of_it() -> None:
     assert filled(templates, other, b"BB22") == expected(other)
 
 
-def test_a_form_is_made_when_it_comes_again_and_holds_for_its_topic_and_queue() -> None:
-    templates = HalfTemplates(made)
-    draft = sent(HALF % b"AA01")
-    assert templates.find(draft, b"AA01") is None
-    assert templates.find(draft, b"AA01") is not None
-    assert templates.find(draft._replace(queue_id=2), b"AA01") is None
-    assert templates.find(draft._replace(topic="u"), b"AA01") is None
-
-
-@pytest.mark.parametrize(
-    ("properties", "key"),
-    [
-        (HALF % b"AA01" + b"A\x01AA01\x02", b"AA01"),
-        (b"A\x01AA01\x02" + HALF % b"AA01", b"AA01"),
-        (HALF % b"K", b"K"),
-        (HALF % b"AA01" + b"UNIQ_KEY\x01BB\x02", b"AA01"),
-        (b"X" + b"UNIQ_KEY\x01AA01\x02" + HALF.replace(b"UNIQ_KEY", b"Y") % b"z", b"AA01"),
-        (b"TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01AA01", b"AA01"),
-        (b"TRAN_MSG\x01true\x02UNIQ_KEY\x01AA01\x02", b"AA01"),
-        (HALF % b"AA01" + b"DELAY\x013\x02", b"AA01"),
-        (HALF % (b"A" * 65), b"A" * 65),
-        (HALF % b"AA01" + b"B\x01" + b"x" * 2_000 + b"\x02", b"AA01"),
-    ],
-    ids=[
-        "the key behind", "the key before", "a part of a name", "two keys", "another name", "no end", "no group", "a delay",
-        "a long key", "long",
-    ],
-)  # fmt: skip
+@each_case(
+    (b"X" + b"UNIQ_KEY\x01AA01\x02" + HALF.replace(b"UNIQ_KEY", b"Y") % b"z", b"AA01"),
+    (b"TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01AA01", b"AA01"),
+    (b"TRAN_MSG\x01true\x02UNIQ_KEY\x01AA01\x02", b"AA01"),
+    (HALF % b"AA01" + b"DELAY\x013\x02", b"AA01"),
+)
 def test_what_more_than_the_key_may_differ_in_has_no_form(properties: bytes, key: bytes) -> None:
     assert taught((sent(properties), key)).find(sent(properties), key) is None
 

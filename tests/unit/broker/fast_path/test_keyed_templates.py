@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.fast_path import keyed_templates
 from orbitmq.broker.fast_path.keyed_templates import KeyedTemplates
 from orbitmq.store import Draft
@@ -43,19 +44,15 @@ def test_what_has_no_template_is_asked_for_once() -> None:
     assert maker.asked == [b"AA01"]
 
 
-@pytest.mark.parametrize(
-    ("properties", "key"),
-    [
-        (PROPERTIES % b"AA01" + b"A\x01AA01\x02", b"AA01"),
-        (b"A\x01AA01\x02" + PROPERTIES % b"AA01", b"AA01"),
-        (PROPERTIES % b"K", b"K"),
-        (PROPERTIES % b"AA01" + b"UNIQ_KEY\x01BB\x02", b"AA01"),
-        (b"XUNIQ_KEY\x01AA01\x02", b"AA01"),
-        (b"UNIQ_KEY\x01AA01", b"AA01"),
-        (PROPERTIES % (b"A" * 65), b"A" * 65),
-        (PROPERTIES % b"AA01" + b"B\x01" + b"x" * 2_000 + b"\x02", b"AA01"),
-    ],
-    ids=["key behind", "key before", "part of a name", "two keys", "other name", "no end", "long key", "long"],
+@each_case(
+    (PROPERTIES % b"AA01" + b"A\x01AA01\x02", b"AA01"),
+    (b"A\x01AA01\x02" + PROPERTIES % b"AA01", b"AA01"),
+    (PROPERTIES % b"K", b"K"),
+    (PROPERTIES % b"AA01" + b"UNIQ_KEY\x01BB\x02", b"AA01"),
+    (b"XUNIQ_KEY\x01AA01\x02", b"AA01"),
+    (b"UNIQ_KEY\x01AA01", b"AA01"),
+    (PROPERTIES % (b"A" * 65), b"A" * 65),
+    (PROPERTIES % b"AA01" + b"B\x01" + b"x" * 2_000 + b"\x02", b"AA01"),
 )
 def test_what_more_than_the_key_may_differ_in_has_no_template(properties: bytes, key: bytes) -> None:
     templates = KeyedTemplates(Maker())

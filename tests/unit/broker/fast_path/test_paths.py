@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.fast_path.paths import FastPaths
 
 from ..parts import FakePeer, Serve
@@ -27,7 +28,7 @@ def test_a_read_goes_the_way_of_the_request_that_it_begins_with() -> None:
     assert (taken, answers) == ([SEND], [b"answer"])
 
 
-@pytest.mark.parametrize("data", [END, b"", SEND[:17], b"x" * 100])
+@each_case(END, b"", SEND[:17], b"x" * 100)
 def test_other_reads_go_the_slow_path(data: bytes) -> None:
     taken: list[bytes] = []
     assert paths(taken).answer(data, [], FakePeer()) == 0

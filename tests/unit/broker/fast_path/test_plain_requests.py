@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.broker.fast_path.plain_requests import Patterns, plain_requests
 from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import HEADER_SIZE_MAX, FrameDecoder
@@ -64,7 +64,7 @@ LEFT_TO_OTHERS = {
 }
 
 
-@pytest.mark.parametrize("data", LEFT_TO_OTHERS.values(), ids=LEFT_TO_OTHERS)
+@each_case(*LEFT_TO_OTHERS.values())
 def test_what_is_not_plain_is_left_to_the_slow_path_alone_and_behind_others(data: bytes) -> None:
     assert list(plain_requests(data, 37)) == []
     assert len(list(plain_requests(one() + data, 37))) == 1
@@ -123,21 +123,17 @@ LEFT_TO_THE_PARSER = {
 }
 
 
-@pytest.mark.parametrize("changes", LEFT_TO_THE_PARSER.values(), ids=LEFT_TO_THE_PARSER.keys())
+@each_case(*LEFT_TO_THE_PARSER.values())
 def test_what_a_pattern_does_not_know_is_parsed(changes: dict[str, Any]) -> None:
     assert learnt(one(extFields=FIELDS)).read(one(**changes), 0) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        orjson.dumps({**GOOD, "extFields": FIELDS}, option=orjson.OPT_INDENT_2),
-        orjson.dumps({**GOOD, "extFields": FIELDS}).replace(b'"c":', b'"a":"x","c":'),
-        orjson.dumps({**GOOD, "extFields": FIELDS}).replace(b'"opaque":7', b'"opaque":7,"opaque":7'),
-        orjson.dumps({**GOOD, "extFields": FIELDS}).replace(b"any word", b"\\u0041"),
-        orjson.dumps({**GOOD, "extFields": {"a": "x"}}),
-    ],
-    ids=["spaces", "a field twice", "opaque twice", "an escape", "a field that is asked for is missing"],
+@each_case(
+    orjson.dumps({**GOOD, "extFields": FIELDS}, option=orjson.OPT_INDENT_2),
+    orjson.dumps({**GOOD, "extFields": FIELDS}).replace(b'"c":', b'"a":"x","c":'),
+    orjson.dumps({**GOOD, "extFields": FIELDS}).replace(b'"opaque":7', b'"opaque":7,"opaque":7'),
+    orjson.dumps({**GOOD, "extFields": FIELDS}).replace(b"any word", b"\\u0041"),
+    orjson.dumps({**GOOD, "extFields": {"a": "x"}}),
 )
 def test_no_pattern_is_made_of_a_request_in_another_way(text: bytes) -> None:
     frame = request_frame(text)

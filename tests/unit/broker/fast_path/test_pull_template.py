@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.broker.fast_path.pull_template import PullTemplates
 from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX
 from orbitmq.wire.command import decode_command
@@ -37,7 +38,7 @@ def parsed(one: bytes) -> PullMessage:
     return decode_header(PullMessage, decode_command(Frame(0, one, b"")).ext_fields)
 
 
-@pytest.mark.parametrize("first", ["queueOffset", "commitOffset"])
+@each_case("queueOffset", "commitOffset")
 def test_a_text_that_came_twice_is_read_with_other_numbers(first: str) -> None:
     templates = taught(text(first=first))
     found = templates.read(text(1234567, 0, 12345, first=first))
@@ -52,12 +53,9 @@ def test_a_text_that_differs_elsewhere_is_another_template() -> None:
     assert templates.read(text().replace(b'"flag":0', b'"flag":2')) is None
 
 
-@pytest.mark.parametrize(
-    "one",
-    [
-        text("-1"), text(commit="-1"), text("1e3"), text(""), text("1" * 19), text(opaque="01"), text(opaque="1" * 10),
-        text(opaque="-3"), text("٣"),
-    ],
+@each_case(
+    text("-1"), text(commit="-1"), text("1e3"), text(""), text("1" * 19), text(opaque="01"), text(opaque="1" * 10),
+    text(opaque="-3"), text("٣"),
 )  # fmt: skip
 def test_numbers_that_are_not_plain_are_parsed_as_a_whole(one: bytes) -> None:
     templates = taught(text())
@@ -65,21 +63,18 @@ def test_numbers_that_are_not_plain_are_parsed_as_a_whole(one: bytes) -> None:
         assert templates.read(one) is None
 
 
-@pytest.mark.parametrize(
-    "one",
-    [
-        text().replace(b'"subVersion"', b'"queueOffset":"7","subVersion"'),
-        text().replace(b'"subVersion"', b'"queue\\u004fffset":"7","subVersion"'),
-        text().replace(b'"subVersion"', b'"commitOffset":"7","subVersion"'),
-        text().replace(b',"version"', b',"opaque":9,"version"'),
-        text().replace(b'"subVersion"', b'"opaque":9,"subVersion"'),
-        text().replace(b'"flag":0', b'"flag":2'),
-        text().replace(b'"code":11', b'"code":11,"code":361'),
-        text().replace(b'"subVersion":"1"', b'"subVersion":"x"'),
-        text().replace(b'"topic":"t",', b""),
-        text()[:-1],
-        text().replace(b'"t"', b'"%b"' % (b"x" * TEXT_SIZE_MAX)),
-    ],
+@each_case(
+    text().replace(b'"subVersion"', b'"queueOffset":"7","subVersion"'),
+    text().replace(b'"subVersion"', b'"queue\\u004fffset":"7","subVersion"'),
+    text().replace(b'"subVersion"', b'"commitOffset":"7","subVersion"'),
+    text().replace(b',"version"', b',"opaque":9,"version"'),
+    text().replace(b'"subVersion"', b'"opaque":9,"subVersion"'),
+    text().replace(b'"flag":0', b'"flag":2'),
+    text().replace(b'"code":11', b'"code":11,"code":361'),
+    text().replace(b'"subVersion":"1"', b'"subVersion":"x"'),
+    text().replace(b'"topic":"t",', b""),
+    text()[:-1],
+    text().replace(b'"t"', b'"%b"' % (b"x" * TEXT_SIZE_MAX)),
 )
 def test_what_other_numbers_would_change_otherwise_is_never_learnt(one: bytes) -> None:
     templates = PullTemplates()

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.broker.fast_path import send as fast_send
 from orbitmq.codes import RequestCode
 from orbitmq.model.topic import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
@@ -278,14 +279,19 @@ async def test_half_messages_go_the_fast_path(harness: Any) -> None:
     assert service.store.max_offset(HALF_TOPIC, 0) == 3
 
 
-@pytest.mark.parametrize("properties", [f"{UNTIL}UNIQ_KEY\x01K\x02", "DELAY\x0118\x02"], ids=["timer", "level"])
-async def test_messages_that_wait_for_a_time_go_the_fast_path(harness: Any, properties: str) -> None:
+@each_case(f"{UNTIL}UNIQ_KEY\x01K\x02", "DELAY\x0118\x02")
+async def test_messages_that_wait_for_a_time_go_the_fast_path(properties: str, harness: Any) -> None:
     await harness.send("t")
+    store = harness.broker.service.store
+
+    def waiting() -> int:
+        return sum(store.max_offset(name, queue_id) for name, queue_id in WAITING.items())
+
+    before = waiting()
     fast_path, connection = harness.broker.running.fast_path, next(iter(harness.broker.running.server.connections))
     one = encode_command(Command(310, 9, 0, None, header("t", {"i": properties}), b"body", "JAVA"))
     assert fast_path.answer(one * 3, [], connection) == 3 * len(one)
-    store = harness.broker.service.store
-    assert sum(store.max_offset(name, queue_id) for name, queue_id in WAITING.items()) == 3
+    assert waiting() == before + 3
 
 
 @pytest.mark.parametrize(("properties", "flag", "count"), [("TAGS\x01a\x02", "0", 256), (HALF, "4", 253)])
@@ -324,32 +330,31 @@ async def test_an_unforeseen_failure_is_answered_and_takes_no_answers_of_others_
 @pytest.mark.parametrize("properties", ["", "DELAY\x0118\x02"])
 @pytest.mark.parametrize("where", ["note_key", "append"])
 async def test_a_message_whose_answer_fails_after_it_was_stored_is_stored_once(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, properties: str, where: str
+    harness: Any, monkeypatch: pytest.MonkeyPatch, properties: str, where: str
 ) -> None:
-    async with serve() as harness:
-        await harness.send("t")
-        store = harness.broker.service.store
-        append = store.append
+    await harness.send("t")
+    store = harness.broker.service.store
+    append = store.append
 
-        def stores_and_fails(*arguments: Any) -> Any:
-            append(*arguments)
-            raise RuntimeError("odd")
+    def stores_and_fails(*arguments: Any) -> Any:
+        append(*arguments)
+        raise RuntimeError("odd")
 
-        def fails(*_: Any) -> Any:
-            raise RuntimeError("odd")
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("odd")
 
-        if where == "append":
-            monkeypatch.setattr(store, "append", stores_and_fails)
-        else:
-            monkeypatch.setattr(fast_send, "note_waiting", fails)
-            monkeypatch.setattr(store, "note_key", fails)
-        end = store.max_physical_offset
-        frame = encode_command(
-            Command(310, 1, 0, None, header("t", {"i": "UNIQ_KEY\x01k\x02" + properties}), b"once", "JAVA")
-        )
-        (answer,) = await asyncio.to_thread(exchange_together, harness.broker.address, [frame])
-        assert (answer.code, answer.remark) == (1, "RuntimeError: odd")
-        assert store.read_raw(end, store.max_physical_offset - end).count(b"once") == 1
+    if where == "append":
+        monkeypatch.setattr(store, "append", stores_and_fails)
+    else:
+        monkeypatch.setattr(fast_send, "note_waiting", fails)
+        monkeypatch.setattr(store, "note_key", fails)
+    end = store.max_physical_offset
+    frame = encode_command(
+        Command(310, 1, 0, None, header("t", {"i": "UNIQ_KEY\x01k\x02" + properties}), b"once", "JAVA")
+    )
+    (answer,) = await asyncio.to_thread(exchange_together, harness.broker.address, [frame])
+    assert (answer.code, answer.remark) == (1, "RuntimeError: odd")
+    assert store.read_raw(end, store.max_physical_offset - end).count(b"once") == 1
 
 
 async def test_the_fast_path_forgets_a_topic_when_it_changes(harness: Any) -> None:

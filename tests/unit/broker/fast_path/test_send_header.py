@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.broker.fast_path import send_header
 from orbitmq.broker.fast_path.send_header import PlainSend, SendHeaderTexts, parse_plain_send
 from orbitmq.codes import RequestCode
@@ -112,33 +113,30 @@ def test_any_properties_are_read_right_or_left_to_others(properties: str) -> Non
     assert found is None or found[5] == properties.encode()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        header(opaque=-1),
-        header(opaque=10**9),
-        header(j="1"),
-        header(m="true"),
-        header(l="3"),
-        header(h="1"),
-        header(f="8"),
-        header(g="17"),
-        header(d="many"),
-        header(e="2147483648"),
-        header(a=None),
-        header(i=None),
-        header().replace(b'"opaque":7', b'"opaque":07'),
-        header().replace(b'"flag":0', b'"flag":2'),
-        header().replace(b'"flag":0', b'"flag":false'),
-        header().replace(b'"version":479', b'"version":"479"'),
-        header().replace(b'"version":479', b'"version":479,"code":10'),
-        header().replace(b'"n":"a"', b'"n":"a","b":"other"'),
-        header().replace(b'"n":"a"', b'"n":1'),
-        header().replace(b'"c":"TBW102"', b'"c":1'),
-        header().replace(b'"code":310', b'"code":310,"remark":"x"'),
-        b"",
-        b'","g":"',
-    ],
+@each_case(
+    header(opaque=-1),
+    header(opaque=10**9),
+    header(j="1"),
+    header(m="true"),
+    header(l="3"),
+    header(h="1"),
+    header(f="8"),
+    header(g="17"),
+    header(d="many"),
+    header(e="2147483648"),
+    header(a=None),
+    header(i=None),
+    header().replace(b'"opaque":7', b'"opaque":07'),
+    header().replace(b'"flag":0', b'"flag":2'),
+    header().replace(b'"flag":0', b'"flag":false'),
+    header().replace(b'"version":479', b'"version":"479"'),
+    header().replace(b'"version":479', b'"version":479,"code":10'),
+    header().replace(b'"n":"a"', b'"n":"a","b":"other"'),
+    header().replace(b'"n":"a"', b'"n":1'),
+    header().replace(b'"c":"TBW102"', b'"c":1'),
+    header().replace(b'"code":310', b'"code":310,"remark":"x"'),
+    b"",
+    b'","g":"',
 )
 def test_what_is_not_plain_or_not_written_like_most_is_left_to_others(text: bytes) -> None:
     texts = SendHeaderTexts()
@@ -159,7 +157,7 @@ def test_what_is_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(len(text) > 1024 for text in [*texts._heads, *texts._middles])
 
 
-@pytest.mark.parametrize("opaque", [0, 9, 10, 100, 999_999_999])
+@each_case(0, 9, 10, 100, 999_999_999)
 def test_opaques_of_up_to_nine_digits_are_read_from_their_text(opaque: int) -> None:
     found = SendHeaderTexts().parse(header(opaque=opaque))
     assert found == parse_plain_send(header(opaque=opaque))
@@ -167,7 +165,7 @@ def test_opaques_of_up_to_nine_digits_are_read_from_their_text(opaque: int) -> N
     assert found[6] == opaque
 
 
-@pytest.mark.parametrize("properties", ["A\x01b c\x02", "A\x01~\x02", ""])
+@each_case("A\x01b c\x02", "A\x01~\x02", "")
 def test_properties_of_printable_ascii_are_read_from_their_text(properties: str) -> None:
     found = SendHeaderTexts().parse(header(i=properties))
     assert found is not None
@@ -189,7 +187,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("text", BROKEN)
+@each_case(*BROKEN)
 def test_no_text_is_read_or_remembered_that_is_not_what_most_are(text: bytes) -> None:
     texts = SendHeaderTexts()
     assert [texts.parse(text) for _ in range(2)] == [None, None]
@@ -199,58 +197,52 @@ def test_no_text_is_read_or_remembered_that_is_not_what_most_are(text: bytes) ->
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        header(h=str(INT32_MAX)),
-        header(h=str(-INT32_MAX - 1)),
-        header(f=str(-INT32_MAX - 1)),
-        header(f="3"),
-        header(f="4"),
-        header(opaque=INT32_MAX),
-        header(opaque=-INT32_MAX - 1),
-        header(g="0"),
-        header(g=str(INT64_MAX)),
-        header(d="9" * 9),
-        header(j=None, m=None, i=None, k=None, n=None),
-        header().replace(b',"version":479', b""),
-    ],
+@each_case(
+    header(h=str(INT32_MAX)),
+    header(h=str(-INT32_MAX - 1)),
+    header(f=str(-INT32_MAX - 1)),
+    header(f="3"),
+    header(f="4"),
+    header(opaque=INT32_MAX),
+    header(opaque=-INT32_MAX - 1),
+    header(g="0"),
+    header(g=str(INT64_MAX)),
+    header(d="9" * 9),
+    header(j=None, m=None, i=None, k=None, n=None),
+    header().replace(b',"version":479', b""),
 )
 def test_a_header_at_the_limits_of_its_numbers_is_plain(text: bytes) -> None:
     assert parse_plain_send(text) is not None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        header(h=str(INT32_MAX + 1)),
-        header(h=str(-INT32_MAX - 2)),
-        header(f=str(INT32_MAX + 1)),
-        header(f=str(-INT32_MAX - 2)),
-        header(f="8"),
-        header(f="12"),
-        header(f="128"),
-        header(opaque=INT32_MAX + 1),
-        header(opaque=-INT32_MAX - 2),
-        header(opaque="7"),
-        header(opaque=True),
-        header(g="-1"),
-        header(g=str(INT64_MAX + 1)),
-        header(d="1" * 10),
-        header(d="-4"),
-        header(d=None),
-        header(a=None),
-        header(c=None),
-        header(b=None),
-        header(j="1"),
-        header(m="true"),
-        header(l="3"),
-        header().replace(b'"flag":0', b'"flag":1'),
-        header().replace(b'"flag":0,', b""),
-        header().replace(b'"version":479', b'"version":"479"'),
-        header().replace(b'"n":"a"', b'"n":1'),
-        b"[]",
-    ],
+@each_case(
+    header(h=str(INT32_MAX + 1)),
+    header(h=str(-INT32_MAX - 2)),
+    header(f=str(INT32_MAX + 1)),
+    header(f=str(-INT32_MAX - 2)),
+    header(f="8"),
+    header(f="12"),
+    header(f="128"),
+    header(opaque=INT32_MAX + 1),
+    header(opaque=-INT32_MAX - 2),
+    header(opaque="7"),
+    header(opaque=True),
+    header(g="-1"),
+    header(g=str(INT64_MAX + 1)),
+    header(d="1" * 10),
+    header(d="-4"),
+    header(d=None),
+    header(a=None),
+    header(c=None),
+    header(b=None),
+    header(j="1"),
+    header(m="true"),
+    header(l="3"),
+    header().replace(b'"flag":0', b'"flag":1'),
+    header().replace(b'"flag":0,', b""),
+    header().replace(b'"version":479', b'"version":"479"'),
+    header().replace(b'"n":"a"', b'"n":1'),
+    b"[]",
 )
 def test_a_header_beyond_the_limits_of_its_numbers_is_left_to_others(text: bytes) -> None:
     assert parse_plain_send(text) is None

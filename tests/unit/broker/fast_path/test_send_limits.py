@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 import orjson
-import pytest
 
+from cases import each_case
 from orbitmq.broker.delivery.delay_service import DelayService
 from orbitmq.broker.fast_path.send import SendFastPath
 from orbitmq.broker.groups.auto_creation import AutoCreation
@@ -113,14 +113,14 @@ def test_a_plain_send_is_stored_counted_and_answered() -> None:
     assert (answer.ext_fields["queueId"], answer.ext_fields["queueOffset"]) == ("2", "0")
 
 
-@pytest.mark.parametrize("size", [0, 1, BODY_SIZE_MAX])
+@each_case(0, 1, BODY_SIZE_MAX)
 def test_bodies_up_to_the_limit_are_taken(size: int) -> None:
     harness = Harness()
     assert harness.take(frame(bytes(size))) == len(frame(bytes(size)))
     assert len(harness.record().body) == size
 
 
-@pytest.mark.parametrize("queue_id", [0, 3])
+@each_case(0, 3)
 def test_every_queue_that_is_there_is_taken(queue_id: int) -> None:
     assert Harness().take(frame(e=str(queue_id))) > 0
 
@@ -141,7 +141,7 @@ LEFT_TO_OTHERS = {
 }
 
 
-@pytest.mark.parametrize("data", LEFT_TO_OTHERS.values(), ids=LEFT_TO_OTHERS)
+@each_case(*LEFT_TO_OTHERS.values())
 def test_what_is_not_plain_is_left_to_the_slow_path_alone_and_behind_others(data: bytes) -> None:
     harness = Harness()
     assert harness.take(data) == 0

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.broker.fast_path import send_template
 from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX
 from orbitmq.broker.fast_path.send_template import PlainMessage, SendTemplates
@@ -80,10 +81,7 @@ def test_a_form_is_learnt_when_it_comes_again_for_whatever_queue_was_seen() -> N
     assert is_known(templates, header())
 
 
-@pytest.mark.parametrize(
-    "properties",
-    ["UNIQ_KEY\x01{key}\x02KEYS\x01{words}\x02", "KEYS\x01{words}\x02UNIQ_KEY\x01{key}\x02", "KEYS\x01{words}\x02A\x01b\x02UNIQ_KEY\x01{key}\x02B\x01c\x02"],
-    ids=["after", "before", "between"],
+@each_case("UNIQ_KEY\x01{key}\x02KEYS\x01{words}\x02", "KEYS\x01{words}\x02UNIQ_KEY\x01{key}\x02", "KEYS\x01{words}\x02A\x01b\x02UNIQ_KEY\x01{key}\x02B\x01c\x02"
 )  # fmt: skip
 def test_words_of_keys_are_values_too(properties: str) -> None:
     templates = taught(header(i=properties.format(key="K", words="a b")))
@@ -95,7 +93,7 @@ def test_words_of_keys_are_values_too(properties: str) -> None:
     assert (key, tag, words) == (b"K77", 0, b"order-9 x_y")
 
 
-@pytest.mark.parametrize("properties", [HALF, "DELAY\x013\x02UNIQ_KEY\x01K\x02", f"KEYS\x01a\x02{HALF}"])
+@each_case(HALF, "DELAY\x013\x02UNIQ_KEY\x01K\x02", f"KEYS\x01a\x02{HALF}")
 def test_what_asks_for_something_special_is_given_as_it_was_sent(properties: str) -> None:
     flag = "4" if "TRAN_MSG" in properties else "0"
     templates = taught(header(i=properties, f=flag))
@@ -112,9 +110,7 @@ def test_a_half_message_whose_properties_say_nothing_of_it_is_read_whole() -> No
     assert templates.read(header(f="4")) == SendTemplates(PROPERTIES).read(header(f="4"))
 
 
-@pytest.mark.parametrize(
-    "properties",
-    ["TAGS\x01a\x02", "XUNIQ_KEY\x01K\x02", "UNIQ_KEY\x01\x02", "UNIQ_KEY\x01K", "UNIQ_KEY\x01K\x02KEYS\x01a\x02KEYS\x01b\x02", "UNIQ_KEY\x01K\x02XKEYS\x01a\x02"],
+@each_case("TAGS\x01a\x02", "XUNIQ_KEY\x01K\x02", "UNIQ_KEY\x01\x02", "UNIQ_KEY\x01K", "UNIQ_KEY\x01K\x02KEYS\x01a\x02KEYS\x01b\x02", "UNIQ_KEY\x01K\x02XKEYS\x01a\x02"
 )  # fmt: skip
 def test_what_has_no_form_is_read_whole_however_often_it_comes(properties: str) -> None:
     text, templates = header(i=properties), SendTemplates(PROPERTIES)
@@ -123,22 +119,19 @@ def test_what_has_no_form_is_read_whole_however_often_it_comes(properties: str) 
     assert not is_known(templates, text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        header(opaque=1_234_567_890),
-        header().replace(b'"opaque":7', b'"opaque":07'),
-        header().replace(b'"opaque":7', b'"opaque":-7'),
-        header(g="170000000000"),
-        header(g="170000000000x"),
-        header(i="UNIQ_KEY\x01" + "K" * 65 + "\x02TAGS\x01a\x02"),
-        header(i="UNIQ_KEY\x01K-1\x02TAGS\x01a\x02"),
-        header(i="UNIQ_KEY\x01ä\x02TAGS\x01a\x02"),
-        header(i=KEYED.replace("a b", 'a"b')),
-        header(i=KEYED.replace("a b", "ä")),
-        header(e="9"),
-        header(j="3"),
-    ],
+@each_case(
+    header(opaque=1_234_567_890),
+    header().replace(b'"opaque":7', b'"opaque":07'),
+    header().replace(b'"opaque":7', b'"opaque":-7'),
+    header(g="170000000000"),
+    header(g="170000000000x"),
+    header(i="UNIQ_KEY\x01" + "K" * 65 + "\x02TAGS\x01a\x02"),
+    header(i="UNIQ_KEY\x01K-1\x02TAGS\x01a\x02"),
+    header(i="UNIQ_KEY\x01ä\x02TAGS\x01a\x02"),
+    header(i=KEYED.replace("a b", 'a"b')),
+    header(i=KEYED.replace("a b", "ä")),
+    header(e="9"),
+    header(j="3"),
 )
 def test_values_that_are_no_plain_words_are_looked_at(text: bytes) -> None:
     templates = taught(header(), header(i=KEYED))

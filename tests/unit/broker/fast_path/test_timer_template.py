@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.broker.fast_path.timer_template import TimerTemplates
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.timers.times import TimerRules, asks_for_time, due_step_ms, step_in_time_ms, wait_form
@@ -54,7 +54,7 @@ def check(templates: TimerTemplates, draft: Draft, key: bytes, now_ms: int) -> b
     return True
 
 
-@pytest.mark.parametrize("asked", [b"DELAY_SEC\x012", b"DELAY_MS\x012000", b"DELIVER_MS\x011700000009999"])
+@each_case(b"DELAY_SEC\x012", b"DELAY_MS\x012000", b"DELIVER_MS\x011700000009999")
 def test_the_next_timer_of_a_text_is_what_the_slow_path_makes_of_it(asked: bytes) -> None:
     properties = TIMER.replace(b"DELAY_MS\x012000", asked)
     templates = taught(sent(properties % b"AA01"), b"AA01")
@@ -77,16 +77,13 @@ def test_a_time_that_is_over_or_too_far_away_is_left_to_the_slow_path() -> None:
     assert step_in_time_ms(template.asked, RULES._replace(is_enabled=False), NOW) is None
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        TIMER.replace(b"TIMER_DELAY_MS", b"A") % b"AA01",
-        TIMER.replace(b"2000", b"x") % b"AA01",
-        TIMER.replace(b"2000", b"AA01") % b"AA01",
-        TIMER % b"AA01" + b"TIMER_DEL_UNIQKEY\x01t+K\x02",
-        TIMER % b"AA01" + b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02",
-        TIMER % b"AA01" + b"TIMER_OUT_MS\x015000\x02",
-    ],
+@each_case(
+    TIMER.replace(b"TIMER_DELAY_MS", b"A") % b"AA01",
+    TIMER.replace(b"2000", b"x") % b"AA01",
+    TIMER.replace(b"2000", b"AA01") % b"AA01",
+    TIMER % b"AA01" + b"TIMER_DEL_UNIQKEY\x01t+K\x02",
+    TIMER % b"AA01" + b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02",
+    TIMER % b"AA01" + b"TIMER_OUT_MS\x015000\x02",
 )
 def test_what_is_no_plain_timer_has_no_template(properties: bytes) -> None:
     assert taught(sent(properties), b"AA01").find(sent(properties), b"AA01") is None

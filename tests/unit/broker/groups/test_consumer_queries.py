@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.groups import consumer_queries
 from orbitmq.broker.groups.consumer_queries import ConsumerQueries
 from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
@@ -41,10 +42,7 @@ def test_one_clients_answer_comes_back_as_it_is() -> None:
     assert asked.count == 0
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [Command(2**15), Command(-1), Command(1, remark=5)],  # type: ignore[arg-type]  # JSON may hold anything
-)
+@each_case(Command(2**15), Command(-1), Command(1, remark=cast(str, 5)))
 def test_an_answer_that_an_administrator_could_not_be_given_is_an_error(answer: Command) -> None:
     asked, (peer,) = group_of("c1")
     replies: list[Reply] = []
@@ -55,9 +53,7 @@ def test_an_answer_that_an_administrator_could_not_be_given_is_an_error(answer: 
     assert encode_reply_parts(binary, replies[0])
 
 
-@pytest.mark.parametrize(
-    ("error", "code"), [(RequestTimeout("late"), 207), (ConnectionFailed("gone"), 1)], ids=["late", "gone"]
-)
+@each_case((RequestTimeout("late"), 207), (ConnectionFailed("gone"), 1))
 def test_a_client_that_gives_no_answer_is_named(error: Any, code: int) -> None:
     asked, (peer,) = group_of("c1")
     replies: list[Reply] = []
@@ -68,7 +64,7 @@ def test_a_client_that_gives_no_answer_is_named(error: Any, code: int) -> None:
     assert "<g> <c1>" in (reply.remark or "")
 
 
-@pytest.mark.parametrize("client", ["c2", None])
+@each_case("c2", None)
 def test_a_client_that_is_not_there_is_said_to_be_offline(client: str | None) -> None:
     asked, _ = group_of("c1")
     with pytest.raises(Rejected, match=f"<g> <{client or 'null'}> not online"):

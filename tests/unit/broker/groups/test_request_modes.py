@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.groups import request_modes as module
 from orbitmq.broker.groups.allocation import STRATEGIES, allocate_to_pop
 from orbitmq.broker.groups.request_modes import RequestModes
@@ -69,7 +70,7 @@ def test_strategies_share_as_javas_do():
     assert numbers(STRATEGIES["AVG_BY_CIRCLE"](QUEUES, ["m", "n"], "n")) == [1, 3, 5]
 
 
-@pytest.mark.parametrize("share", [-1, 0, 1, 2, 99])
+@each_case(-1, 0, 1, 2, 99)
 def test_few_who_pop_read_any_queue_of_every_broker(share: int):
     assert pop(["m", "n"], "m", share) == [MessageQueue("t", "a", -1), MessageQueue("t", "b", -1)]
 

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
 from orbitmq.broker.groups.request_modes import RequestModes
 from orbitmq.broker.groups.topic_routes import Found
@@ -94,12 +95,9 @@ def test_all_modes_that_were_set_are_told(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("members", "found", "fields"),
-    [((), QUEUES, {}), (("m",), None, {}), (("m",), [], {}), (("m",), QUEUES, {"strategyName": "MINE"})],
-)
+@each_case(((), QUEUES, {}), (("m",), None, {}), (("m",), [], {}), (("m",), QUEUES, {"strategyName": "MINE"}))
 def test_what_cannot_be_told_changes_nothing(
-    tmp_path: Path, members: Any, found: Found, fields: dict[str, str]
+    members: Any, found: Found, fields: dict[str, str], tmp_path: Path
 ) -> None:
     assert query(tables(tmp_path, *members, found=found), **fields) is None
 

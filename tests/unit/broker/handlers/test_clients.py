@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import orjson
-import pytest
 
+from cases import each_case
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
@@ -100,19 +100,16 @@ async def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(harness
     assert not (await harness.answer(HeartbeatRequest(), HeartbeatResponse, bare)).is_sub_change
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b"", 1),
-        (b"{}", 1),
-        (b"[1]", 1),
-        (encode_heartbeat(Heartbeat(client_id="")), 29),
-        (beat("c", group="../g"), 29),
-        (beat("c", group="x" * 249), 29),
-        (encode_heartbeat(Heartbeat(client_id="c", producer_groups=("a b",))), 29),
-    ],
+@each_case(
+    (b"", 1),
+    (b"{}", 1),
+    (b"[1]", 1),
+    (encode_heartbeat(Heartbeat(client_id="")), 29),
+    (beat("c", group="../g"), 29),
+    (beat("c", group="x" * 249), 29),
+    (encode_heartbeat(Heartbeat(client_id="c", producer_groups=("a b",))), 29),
 )
-async def test_a_bad_heartbeat_is_refused_and_changes_nothing(harness: Harness, body: bytes, code: int) -> None:
+async def test_a_bad_heartbeat_is_refused_and_changes_nothing(body: bytes, code: int, harness: Harness) -> None:
     assert await harness.code(HeartbeatRequest(), body) == code
     assert not harness.broker.service.clients.membership.members.consumers
     assert not harness.broker.service.clients.membership.members.producers
@@ -154,8 +151,10 @@ async def test_with_property_filter_an_expression_is_compiled(serve: Serve) -> N
         assert await harness.code(CheckClientConfig(), check("XPATH", "a")) == 23
 
 
-async def test_queues_are_locked_for_one_client_at_a_time(harness: Harness) -> None:
+async def test_queues_are_locked_for_one_client_at_a_time_and_those_named_twice_once(harness: Harness) -> None:
     queues = (MessageQueue("t", "a", 0), MessageQueue("t", "a", 1))
+    twice = encode_queue_lock(QueueLock(group="h", client_id="c", queues=queues[:1] * 2))
+    assert decode_locked_queues((await harness.ask(LockQueues(), twice)).body) == queues[:1]
 
     def lock(client: str) -> bytes:
         return encode_queue_lock(QueueLock(group="g", client_id=client, queues=queues))
@@ -164,9 +163,3 @@ async def test_queues_are_locked_for_one_client_at_a_time(harness: Harness) -> N
     assert decode_locked_queues((await harness.ask(LockQueues(), lock("c2"))).body) == ()
     assert await harness.code(UnlockQueues(), lock("c1")) == 0
     assert set(decode_locked_queues((await harness.ask(LockQueues(), lock("c2"))).body)) == set(queues)
-
-
-async def test_a_queue_that_is_named_twice_is_locked_once(harness: Harness) -> None:
-    queue = MessageQueue("t", "a", 0)
-    body = encode_queue_lock(QueueLock(group="g", client_id="c", queues=(queue, queue)))
-    assert decode_locked_queues((await harness.ask(LockQueues(), body)).body) == (queue,)

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.wire.bodies.groups import GroupConfig, decode_group_config, decode_group_table, encode_group_config
 from orbitmq.wire.bodies.heartbeat import encode_heartbeat
@@ -106,8 +107,8 @@ async def test_of_too_many_groups_in_one_request_none_is_made(serve: Serve) -> N
         assert (dict(configs.all), configs.version) == (before, version)
 
 
-@pytest.mark.parametrize("settings", [{"consumeEnable": 1}, {"consumeEnable": "true"}, {"retryMaxTimes": " 5 "}])
-async def test_settings_of_another_kind_are_refused(harness: Harness, settings: dict[str, Any]) -> None:
+@each_case({"consumeEnable": 1}, {"consumeEnable": "true"}, {"retryMaxTimes": " 5 "})
+async def test_settings_of_another_kind_are_refused(settings: dict[str, Any], harness: Harness) -> None:
     body = orjson.dumps({"groupName": "g"} | settings)
     assert await harness.code(UpdateSubscriptionGroup(), body) == 1
     assert await harness.code(UpdateSubscriptionGroups(), b'{"groupConfigList":[' + body + b"]}") == 1

@@ -6,8 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from cases import each_case
 from orbitmq.client.consume.popped_messages import decode_popped
 from orbitmq.clock import now_ms
 from orbitmq.codes import ResponseCode
@@ -34,16 +33,16 @@ PLACE: dict[str, Any] = {"consumer_group": "g", "topic": "t", "queue_id": -1}
 REQUESTS = [pop_header(), PopNotification(**PLACE, poll_ms=0), GetPollingCount(**PLACE)]
 
 
-@pytest.mark.parametrize("header", REQUESTS)
-async def test_a_group_that_is_switched_off_gets_nothing(harness: Harness, header: object) -> None:
+@each_case(*REQUESTS)
+async def test_a_group_that_is_switched_off_gets_nothing(header: object, harness: Harness) -> None:
     await harness.send()
     config = GroupConfig(group="g", consume_enable=False)
     assert await harness.code(UpdateSubscriptionGroup(), encode_group_config(config)) == 0
     assert await harness.code(header) == 16
 
 
-@pytest.mark.parametrize("header", REQUESTS)
-async def test_a_topic_that_may_not_be_read_gives_nothing(harness: Harness, header: object) -> None:
+@each_case(*REQUESTS)
+async def test_a_topic_that_may_not_be_read_gives_nothing(header: object, harness: Harness) -> None:
     create = CreateTopic(
         topic="t", default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=int(Perm.WRITE),
         topic_filter_type="SINGLE_TAG", topic_sys_flag=0, order=False,
@@ -127,14 +126,6 @@ def _draft(body: bytes) -> Any:
     return Draft("t", 0, body)
 
 
-async def test_tags_filter(harness: Any) -> None:
-    await harness.send(body=b"red", properties="TAGS\x01red\x02")
-    await harness.send(body=b"blue", properties="TAGS\x01blue\x02")
-    found = await pop(harness, expression="blue || green", expression_type="TAG")
-    assert [message.body for message in found] == [b"blue"]
-    assert (await harness.ask(pop_header(expression="||", expression_type="TAG"))).code == 23
-
-
 async def test_expressions_filter_and_wait(serve: Serve) -> None:
     async with serve(enable_property_filter=True) as harness:
         await harness.send(body=b"cheap", properties="price\x011\x02")
@@ -158,6 +149,7 @@ async def test_what_no_pop_may_ask_is_refused_by_name(harness: Any) -> None:
         ({"queue_id": -2}, 29, "queueId[-2]"),
         ({"topic": "nowhere"}, 17, "topic[nowhere]"),
         ({"order": True, "attempt_id": "a" * 257}, 29, "attemptId: 257 characters"),
+        ({"expression": "||", "expression_type": "TAG"}, 23, ""),
     ):
         answer = await harness.ask(pop_header(**fields))
         assert answer.code == code, fields
@@ -289,10 +281,9 @@ async def test_in_order_a_batch_with_messages_that_a_power_cut_took_is_out_no_lo
         assert found.body == b"0"
 
 
-async def test_a_pop_whose_messages_could_not_be_stored_again_is_refused(serve: Serve) -> None:
-    async with serve() as harness:
-        await harness.send()
-        for length, code in ((246, 0), (247, 29)):  # %RETRY%, the group's name, _, and t: 255 at most
-            answer = await harness.ask(pop_header(consumer_group="g" * length))
-            assert answer.code == code, answer.remark
-        assert "consumerGroup: 247 characters are not allowed, expected at most 246" in str(answer.remark)
+async def test_a_pop_whose_messages_could_not_be_stored_again_is_refused(harness: Any) -> None:
+    await harness.send()
+    for length, code in ((246, 0), (247, 29)):  # %RETRY%, the group's name, _, and t: 255 at most
+        answer = await harness.ask(pop_header(consumer_group="g" * length))
+        assert answer.code == code, answer.remark
+    assert "consumerGroup: 247 characters are not allowed, expected at most 246" in str(answer.remark)

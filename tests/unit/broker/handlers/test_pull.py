@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.model.group import ConsumerInfo, Heartbeat, MessageModel, Subscription
 from orbitmq.store import Draft
 from orbitmq.testing import FakeClock
@@ -58,25 +59,23 @@ async def test_a_pull_says_where_to_go_on_and_where_the_queue_begins_and_ends(ha
     assert bodies(list(iter_records((await harness.ask(lite)).body))) == [b"4"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "code", "next_offset"),
-    [
-        ({"queue_offset": 2}, NOT_FOUND, 2),
-        ({"queue_offset": 3}, MOVED, 2),
-        ({"queue_offset": 2**62}, MOVED, 2),
-        ({"queue_offset": -1}, MOVED, 0),
-        ({"queue_id": 1}, NOT_FOUND, 0),
-        ({"queue_id": 1, "queue_offset": 5}, MOVED, 0),
-        ({"subscription": "nothing"}, RETRY, 2),
-        ({"subscription": "a"}, FOUND, 2),
-    ],
+@each_case(
+    ({"queue_offset": 2}, NOT_FOUND, 2),
+    ({"queue_offset": 3}, MOVED, 2),
+    ({"queue_offset": 2**62}, MOVED, 2),
+    ({"queue_offset": -1}, MOVED, 0),
+    ({"queue_id": 1}, NOT_FOUND, 0),
+    ({"queue_id": 1, "queue_offset": 5}, MOVED, 0),
+    ({"subscription": "nothing"}, RETRY, 2),
+    ({"subscription": "a"}, FOUND, 2),
 )
 async def test_every_way_not_to_find_a_message_has_its_code(
-    harness: Harness, fields: dict[str, Any], code: int, next_offset: int
+    fields: dict[str, Any], code: int, next_offset: int, harness: Harness
 ) -> None:
 
-    await harness.send(properties="TAGS\x01a\x02")
-    await harness.send(properties="TAGS\x01b\x02")
+    if harness.broker.service.tables.topics.get("t") is None:
+        await harness.send(properties="TAGS\x01a\x02")
+        await harness.send(properties="TAGS\x01b\x02")
     answer, records = await harness.pull(**fields | {"count_max": 1})
     assert answer.code == code
     assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == next_offset
@@ -95,20 +94,17 @@ async def test_issue_7948_a_huge_count_is_capped_and_moves_no_more_than_the_limi
         assert (await harness.pull(count_max=-5))[0].code == 1
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        ({"topic": "none"}, 17),
-        ({"queue_id": 4}, 29),
-        ({"queue_id": -1}, 29),
-        ({"consumer_group": "a b"}, 26),
-        ({"subscription": "||"}, 23),
-        ({"expression_type": "SQL92", "subscription": "a > 1"}, 1),
-        ({"sys_flag": 0}, 24),
-    ],
+@each_case(
+    ({"topic": "none"}, 17),
+    ({"queue_id": 4}, 29),
+    ({"queue_id": -1}, 29),
+    ({"consumer_group": "a b"}, 26),
+    ({"subscription": "||"}, 23),
+    ({"expression_type": "SQL92", "subscription": "a > 1"}, 1),
+    ({"sys_flag": 0}, 24),
 )
 async def test_a_pull_that_is_not_allowed_is_refused_with_its_code(
-    harness: Harness, fields: dict[str, Any], code: int
+    fields: dict[str, Any], code: int, harness: Harness
 ) -> None:
     await harness.send()
     answer, _ = await harness.pull(**fields)
@@ -244,22 +240,6 @@ async def test_a_pull_waits_for_the_message_it_wants(harness: Harness) -> None:
     assert bodies((await wanted)[1]) == [b"B"]
 
 
-async def test_a_burst_answers_a_waiting_pull_in_one_piece(harness: Harness) -> None:
-    await harness.send()
-    waiting = asyncio.create_task(harness.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-    await held(harness, 1)
-    await asyncio.gather(*[harness.send(body=b"%d" % number) for number in range(10)])
-    assert bodies((await waiting)[1]) == [b"%d" % number for number in range(10)]
-
-
-async def test_a_waiting_pull_is_answered_when_its_time_is_over(harness: Harness) -> None:
-    await harness.send()
-    answer, _ = await harness.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=1)
-    assert answer.code == NOT_FOUND
-    answer, _ = await harness.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=0)
-    assert answer.code == NOT_FOUND
-
-
 @pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
 async def test_a_waiting_pull_is_answered_in_time_though_the_wall_clock_is_set_and_set_back(
     serve: Serve, ahead_ms: int
@@ -293,25 +273,6 @@ async def test_a_pull_that_may_not_wait_long_is_answered_immediately(serve: Serv
         assert answer.code == NOT_FOUND
 
 
-async def test_a_broker_that_stops_answers_waiting_pulls_as_if_their_time_were_over(harness: Harness) -> None:
-    await harness.send()
-    waiting = asyncio.create_task(harness.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-    await held(harness, 1)
-    await harness.broker.stop()
-    answer, _ = await waiting
-    assert answer.code == NOT_FOUND
-    assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == 1
-
-
-async def test_the_pulls_of_a_client_that_left_are_forgotten(harness: Harness) -> None:
-    await harness.send()
-    waiting = asyncio.create_task(harness.pull(queue_offset=1, sys_flag=SUSPEND, suspend_timeout_ms=15_000))
-    await held(harness, 1)
-    harness.pool.close_address(harness.broker.address)
-    await asyncio.gather(waiting, return_exceptions=True)
-    await held(harness, 0)
-
-
 async def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(harness: Harness) -> None:
     await harness.send("gone")
     await harness.send()
@@ -321,7 +282,9 @@ async def test_waiting_pulls_are_answered_when_their_topic_or_the_broker_goes(ha
     assert await harness.code(DeleteTopicInBroker(topic="gone")) == 0
     assert (await first)[0].code == MOVED
     await harness.broker.stop()
-    assert (await second)[0].code == NOT_FOUND
+    answer, _ = await second
+    assert answer.code == NOT_FOUND
+    assert decode_header(PullResponse, answer.ext_fields).next_begin_offset == 1
 
 
 async def test_a_pull_can_commit_an_offset_on_its_way(harness: Harness) -> None:

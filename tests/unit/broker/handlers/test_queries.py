@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import pytest
 
+from cases import each_case
 from golden import golden
 from orbitmq.broker.delivery.delay import parse_delay_offsets
 from orbitmq.wire.bodies.document import decode_kv_table
@@ -70,10 +70,8 @@ async def test_an_answer_has_as_many_messages_as_asked_for_and_as_allowed(serve:
         assert await count(count_max=1, is_unique_key=False) == 1
 
 
-@pytest.mark.parametrize(
-    "fields", [{"key": "none"}, {"topic": "other"}, {"end_ms": 1}, {"begin_ms": 2**62}, {"count_max": 0}, {"key": ""}]
-)
-async def test_what_is_not_there_is_answered_with_22(harness: Any, fields: dict[str, Any]) -> None:
+@each_case({"key": "none"}, {"topic": "other"}, {"end_ms": 1}, {"begin_ms": 2**62}, {"count_max": 0}, {"key": ""})
+async def test_what_is_not_there_is_answered_with_22(fields: dict[str, Any], harness: Any) -> None:
     await harness.send(properties=keyed(1, "k"))
     answer = await harness.ask(query(**{"key": "k", **fields}))
     assert (answer.code, answer.remark) == (22, "can not find message, maybe time range not correct")
@@ -114,9 +112,10 @@ async def test_entries_of_a_queue_are_shown_as_they_are(harness: Any) -> None:
     assert (len(document["queueData"]), document["filterData"]) == (5, "g@t is not online!")
 
 
-@pytest.mark.parametrize("index", [-1, 1, 2**62])
-async def test_entries_that_are_not_there_are_told_without_an_error(harness: Any, index: int) -> None:
-    await harness.send(queue_id=1)
+@each_case(-1, 1, 2**62)
+async def test_entries_that_are_not_there_are_told_without_an_error(index: int, harness: Any) -> None:
+    if harness.broker.service.tables.topics.get("t") is None:
+        await harness.send(queue_id=1)
     answer = await harness.ask(QueryConsumeQueue(topic="t", queue_id=1, index=index, count=2))
     assert (answer.code, answer.remark, answer.body) == (0, f"Index {index} of 1@t is not exist!", b"")
     answer = await harness.ask(QueryConsumeQueue(topic="t", queue_id=1, index=0, count=-5))

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from cases import each_case
 from orbitmq.model.topic import TIMER_TOPIC
 from orbitmq.store.timers.checkpoint import parse_timer_checkpoint
 from orbitmq.wire.header import decode_header
@@ -27,6 +28,11 @@ from unit.broker.conftest import Harness, send_header
 from unit.broker.parts import Serve
 
 FAST: dict[str, Any] = {"timer_precision_ms": 100, "recall_message_enable": True, "timer_max_delay_sec": 1_000}
+
+
+@pytest.fixture
+def harness(serve: Serve) -> Any:
+    return serve(**FAST)
 
 
 async def pulled(harness: Any, count: int, topic: str = "t") -> list[Any]:
@@ -48,21 +54,20 @@ def recall(handle: str, topic: str = "t") -> RecallMessage:
     return RecallMessage(producer_group="p", topic=topic, recall_handle=handle)
 
 
-async def test_a_timer_is_delivered_at_its_time_under_its_own_topic_and_queue(serve: Serve) -> None:
-    async with serve(**FAST) as harness:
-        asked_ms = time.time() * 1000
-        answer = await harness.send(body=b"later", properties="TIMER_DELAY_MS\x01300\x02UNIQ_KEY\x01K1\x02", flag=7)
-        assert answer.code == 0, answer.remark
-        response = decode_header(SendResponse, answer.ext_fields)
-        assert (response.queue_id, response.queue_offset) == (0, 0)
-        handle = parse_recall_handle(response.recall_handle or "")
-        assert (handle.topic, handle.broker_name, handle.unique_key) == ("t", "a", "K1")
-        (record,) = await pulled(harness, 1)
-        found = parse_properties(record.properties)
-        assert (bytes(record.body), record.flag, record.queue_id) == (b"later", 7, 0)
-        assert record.stored_at_ms >= asked_ms + 300
-        assert int(found["TIMER_OUT_MS"]) + 1 == int(handle.time)
-        assert found["TIMER_DELAY_MS"] == "300"
+async def test_a_timer_is_delivered_at_its_time_under_its_own_topic_and_queue(harness: Any) -> None:
+    asked_ms = time.time() * 1000
+    answer = await harness.send(body=b"later", properties="TIMER_DELAY_MS\x01300\x02UNIQ_KEY\x01K1\x02", flag=7)
+    assert answer.code == 0, answer.remark
+    response = decode_header(SendResponse, answer.ext_fields)
+    assert (response.queue_id, response.queue_offset) == (0, 0)
+    handle = parse_recall_handle(response.recall_handle or "")
+    assert (handle.topic, handle.broker_name, handle.unique_key) == ("t", "a", "K1")
+    (record,) = await pulled(harness, 1)
+    found = parse_properties(record.properties)
+    assert (bytes(record.body), record.flag, record.queue_id) == (b"later", 7, 0)
+    assert record.stored_at_ms >= asked_ms + 300
+    assert int(found["TIMER_OUT_MS"]) + 1 == int(handle.time)
+    assert found["TIMER_DELAY_MS"] == "300"
 
 
 async def test_a_timer_survives_a_restart(serve: Serve) -> None:
@@ -73,14 +78,13 @@ async def test_a_timer_survives_a_restart(serve: Serve) -> None:
         assert bytes(record.body) == b"later"
 
 
-async def test_a_message_that_is_taken_back_is_not_delivered(serve: Serve) -> None:
-    async with serve(**FAST) as harness:
-        await handle_of(harness, 3_000, b"kept", "K0")
-        handle = await handle_of(harness, 3_000, b"taken back")
-        response = await harness.answer(recall(handle), RecallResponse)
-        assert (response.message_id, response.region_id) == ("K1", "DefaultRegion")
-        await handle_of(harness, 3_300, b"last", "K2")
-        assert [bytes(record.body) for record in await pulled(harness, 2)] == [b"kept", b"last"]
+async def test_a_message_that_is_taken_back_is_not_delivered(harness: Any) -> None:
+    await handle_of(harness, 3_000, b"kept", "K0")
+    handle = await handle_of(harness, 3_000, b"taken back")
+    response = await harness.answer(recall(handle), RecallResponse)
+    assert (response.message_id, response.region_id) == ("K1", "DefaultRegion")
+    await handle_of(harness, 3_300, b"last", "K2")
+    assert [bytes(record.body) for record in await pulled(harness, 2)] == [b"kept", b"last"]
 
 
 def _handle(**changes: str) -> str:
@@ -88,31 +92,26 @@ def _handle(**changes: str) -> str:
     return format_recall_handle(RecallHandle(**fields | changes))
 
 
-@pytest.mark.parametrize(
-    ("header", "code", "remark"),
-    [
-        (lambda: recall(_handle(), "u"), 17, r"the topic\[u\] not exist"),
-        (lambda: recall("%%"), 604, "recall handle is invalid"),
-        (lambda: recall("x" * 100_000), 604, "recall handle is invalid"),
-        (lambda: recall(_handle(topic="u")), 604, "topic not match"),
-        (lambda: recall(_handle(broker_name="b")), 604, "broker service not available"),
-        (lambda: recall(_handle(time="1")), 604, "timestamp invalid"),
-        (lambda: recall(_handle(time="soon")), 604, "timestamp invalid: soon"),
-        (lambda: recall(_handle(time="9" * 300)), 604, "within the next 1000 s"),
-        (lambda: recall(_handle(time=str(int(time.time() * 1000) + 1_001_000))), 604, "timerMaxDelaySec"),
-        (lambda: recall(_handle(unique_key="a\x02b")), 604, "recall failed"),
-    ],
+@each_case(
+    (lambda: recall(_handle(), "u"), 17, r"the topic\[u\] not exist"),
+    (lambda: recall("%%"), 604, "recall handle is invalid"),
+    (lambda: recall("x" * 100_000), 604, "recall handle is invalid"),
+    (lambda: recall(_handle(topic="u")), 604, "topic not match"),
+    (lambda: recall(_handle(broker_name="b")), 604, "broker service not available"),
+    (lambda: recall(_handle(time="1")), 604, "timestamp invalid"),
+    (lambda: recall(_handle(time="soon")), 604, "timestamp invalid: soon"),
+    (lambda: recall(_handle(time="9" * 300)), 604, "within the next 1000 s"),
+    (lambda: recall(_handle(time=str(int(time.time() * 1000) + 1_001_000))), 604, "timerMaxDelaySec"),
+    (lambda: recall(_handle(unique_key="a\x02b")), 604, "recall failed"),
 )
 async def test_what_cannot_be_taken_back_is_refused(
-    serve: Serve, header: Callable[[], RecallMessage], code: int, remark: str
+    header: Callable[[], RecallMessage], code: int, remark: str, harness: Any
 ) -> None:
-
-    async with serve(**FAST) as harness:
-        assert await harness.code(send_header()) == 0
-        answer = await harness.ask(header())
-        assert (answer.code, answer.ext_fields["MSG_REGION"]) == (code, "DefaultRegion")
-        assert len(answer.remark) < 400
-        assert re.search(remark, answer.remark)
+    assert await harness.code(send_header()) == 0
+    answer = await harness.ask(header())
+    assert (answer.code, answer.ext_fields["MSG_REGION"]) == (code, "DefaultRegion")
+    assert len(answer.remark) < 400
+    assert re.search(remark, answer.remark)
 
 
 async def test_recalls_are_forbidden_unless_they_are_allowed(serve: Serve) -> None:
@@ -125,49 +124,40 @@ async def test_recalls_are_forbidden_unless_they_are_allowed(serve: Serve) -> No
         assert await harness.code(recall(_handle())) == 0
 
 
-@pytest.mark.parametrize(
-    ("properties", "code", "remark"),
-    [
-        ("TIMER_DELAY_SEC\x011001\x02", 13, "TIMER_DELAY_SEC: 1001 is not allowed"),
-        ("TIMER_DELAY_SEC\x019223372036854775807\x02", 13, "at most 1000 s"),
-        ("TIMER_DELAY_MS\x01soon\x02", 13, "'soon' is not allowed, expected a number"),
-        ("TIMER_DELIVER_MS\x0199999999999999999999\x02", 13, "expected a number"),
-        ("TIMER_DELIVER_MS\x011\x02TIMER_DEL_UNIQKEY\x01t+K\x02", 13, "a time to come"),
-    ],
+@each_case(
+    ("TIMER_DELAY_SEC\x011001\x02", 13, "TIMER_DELAY_SEC: 1001 is not allowed"),
+    ("TIMER_DELAY_SEC\x019223372036854775807\x02", 13, "at most 1000 s"),
+    ("TIMER_DELAY_MS\x01soon\x02", 13, "'soon' is not allowed, expected a number"),
+    ("TIMER_DELIVER_MS\x0199999999999999999999\x02", 13, "expected a number"),
+    ("TIMER_DELIVER_MS\x011\x02TIMER_DEL_UNIQKEY\x01t+K\x02", 13, "a time to come"),
 )
 async def test_a_time_that_is_none_is_refused_with_its_name_and_value(
-    serve: Serve, properties: str, code: int, remark: str
+    properties: str, code: int, remark: str, harness: Any
 ) -> None:
-
-    async with serve(**FAST) as harness:
-        answer = await harness.send(properties=properties)
-        assert (answer.code, remark in answer.remark) == (code, True), answer.remark
-        assert harness.broker.service.store.max_offset(TIMER_TOPIC, 0) == 0
+    answer = await harness.send(properties=properties)
+    assert (answer.code, remark in answer.remark) == (code, True), answer.remark
+    assert harness.broker.service.store.max_offset(TIMER_TOPIC, 0) == 0
 
 
-@pytest.mark.parametrize(
-    "properties", ["TIMER_DELAY_SEC\x010\x02", "TIMER_DELAY_MS\x01-9\x02", "TIMER_DELIVER_MS\x015\x02"]
-)
-async def test_a_time_that_is_over_is_now(serve: Serve, properties: str) -> None:
-    async with serve(**FAST) as harness:
-        answer = await harness.send(properties=properties)
-        assert answer.code == 0
-        assert "recallHandle" not in answer.ext_fields
-        assert harness.broker.service.store.max_offset("t", 0) == 1
+@each_case("TIMER_DELAY_SEC\x010\x02", "TIMER_DELAY_MS\x01-9\x02", "TIMER_DELIVER_MS\x015\x02")
+async def test_a_time_that_is_over_is_now(properties: str, harness: Any) -> None:
+    before = harness.broker.service.store.max_offset("t", 0)
+    answer = await harness.send(properties=properties)
+    assert answer.code == 0
+    assert "recallHandle" not in answer.ext_fields
+    assert harness.broker.service.store.max_offset("t", 0) == before + 1
 
 
-async def test_a_delay_level_wins_over_a_time(serve: Serve) -> None:
-    async with serve(**FAST) as harness:
-        assert (await harness.send(properties="TIMER_DELAY_SEC\x015\x02DELAY\x011\x02")).code == 0
-        assert harness.broker.service.store.max_offset(TIMER_TOPIC, 0) == 0
-        (record,) = await pulled(harness, 1)
-        assert "TIMER_DELAY_SEC" not in parse_properties(record.properties)
+async def test_a_delay_level_wins_over_a_time(harness: Any) -> None:
+    assert (await harness.send(properties="TIMER_DELAY_SEC\x015\x02DELAY\x011\x02")).code == 0
+    assert harness.broker.service.store.max_offset(TIMER_TOPIC, 0) == 0
+    (record,) = await pulled(harness, 1)
+    assert "TIMER_DELAY_SEC" not in parse_properties(record.properties)
 
 
-async def test_a_timer_that_was_delivered_and_is_sent_again_is_a_plain_message(serve: Serve) -> None:
-    async with serve(**FAST) as harness:
-        assert (await harness.send(properties="TIMER_DELAY_SEC\x015\x02TIMER_OUT_MS\x015\x02")).code == 0
-        assert harness.broker.service.store.max_offset("t", 0) == 1
+async def test_a_timer_that_was_delivered_and_is_sent_again_is_a_plain_message(harness: Any) -> None:
+    assert (await harness.send(properties="TIMER_DELAY_SEC\x015\x02TIMER_OUT_MS\x015\x02")).code == 0
+    assert harness.broker.service.store.max_offset("t", 0) == 1
 
 
 async def test_without_a_wheel_and_with_too_many_at_one_time_a_timer_is_refused(serve: Serve) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.model.group import Heartbeat
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.store import Store
@@ -146,21 +147,18 @@ async def test_a_reply_that_the_disk_has_not_kept_is_answered_without_its_place(
         monkeypatch.undo()
 
 
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [
-        ({"topic": "SELF_TEST_TOPIC"}, 16),
-        ({"topic": "no such"}, 29),
-        ({"topic": "new", "default_topic": "no-template"}, 17),
-        ({"queue_id": 5}, 29),
-        ({"sys_flag": 4}, 13),
-        ({"sys_flag": 0x80}, 13),
-        ({"properties": PROPERTIES + "TRAN_MSG\x01true\x02"}, 13),
-        ({"properties": PROPERTIES + "A\x01" + "b" * 32_650 + "\x02"}, 13),
-    ],
+@each_case(
+    ({"topic": "SELF_TEST_TOPIC"}, 16),
+    ({"topic": "no such"}, 29),
+    ({"topic": "new", "default_topic": "no-template"}, 17),
+    ({"queue_id": 5}, 29),
+    ({"sys_flag": 4}, 13),
+    ({"sys_flag": 0x80}, 13),
+    ({"properties": PROPERTIES + "TRAN_MSG\x01true\x02"}, 13),
+    ({"properties": PROPERTIES + "A\x01" + "b" * 32_650 + "\x02"}, 13),
 )
 async def test_what_cannot_be_stored_is_refused_before_it_is_announced(
-    harness: Harness, settings: dict[str, Any], code: int
+    settings: dict[str, Any], code: int, harness: Harness
 ) -> None:
 
     asker = Asker(harness)

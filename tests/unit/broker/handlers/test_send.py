@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.handlers.send import send_batch, send_message, send_message_v2
 from orbitmq.errors import Rejected
 from orbitmq.files import replace_file
@@ -44,21 +45,21 @@ async def test_a_message_is_stored_as_sent_and_the_answer_says_where(harness: An
     assert parse_properties(record.properties) == {"TAGS": "a", "UNIQ_KEY": "K1", **parse_properties(ADDED)}
 
 
-@pytest.mark.parametrize("header_type", [SendMessage, SendMessageV2, SendBatch])
+@each_case(SendMessage, SendMessageV2, SendBatch)
 async def test_a_send_that_waited_too_long_for_its_turn_is_refused_and_not_stored(
-    harness: Any, header_type: Any
+    header_type: Any, harness: Any
 ) -> None:
     assert await harness.code(send_header()) == 0
     tables, peer = harness.broker.service.sends.sending, FakePeer()
     header = header_type(**{field.name: getattr(send_header(), field.name) for field in fields(header_type)})
     handlers: dict[Any, Any] = {SendMessage: send_message, SendMessageV2: send_message_v2, SendBatch: send_batch}
-    store = handlers[header_type]
+    store, before = handlers[header_type], tables.stats.fast_failure_count
     body = encode_batch([(0, b"x", b"")]) if header_type is SendBatch else b"x"
     end = tables.store.max_physical_offset
     peer.waited_ms = 201
     with pytest.raises(Rejected, match=r"\[TIMEOUT_CLEAN_QUEUE\]broker busy.*201ms") as caught:
         store(tables, call(header, body, peer=peer))
-    assert (caught.value.code, tables.stats.fast_failure_count) == (2, 1)
+    assert (caught.value.code, tables.stats.fast_failure_count) == (2, before + 1)
     assert tables.store.max_physical_offset == end
     peer.waited_ms = 200
     assert store(tables, call(header, body, peer=peer)).code == 0
@@ -66,30 +67,21 @@ async def test_a_send_that_waited_too_long_for_its_turn_is_refused_and_not_store
     assert store(replace(tables, wait_ms_max=None), call(header, body, peer=peer)).code == 0
 
 
-@pytest.mark.parametrize("is_enabled", [False, True])
-async def test_how_long_a_send_may_wait_is_a_setting(serve: Serve, is_enabled: bool) -> None:
-    async with serve(broker_fast_failure_enable=is_enabled, wait_time_mills_in_send_queue=7) as harness:
-        assert harness.broker.service.sends.sending.wait_ms_max == (7 if is_enabled else None)
-
-
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        ("", ""),
-        ("A\x01b", "A\x01b\x02"),
-        ("WAIT\x01true\x02", "WAIT\x01true\x02"),
-        ("CLUSTER\x01other\x02A\x01b\x02", "A\x01b\x02"),
-        ("TRACE_ON\x01false\x02A\x01b\x02", "A\x01b\x02"),
-        ("__CRC32#\x010123456789\x02A\x01b\x02", "A\x01b\x02"),
-        ("CLUSTER\x01x\x02__CRC32#\x010123456789\x02", ""),
-        ("DELAY\x010\x02", "DELAY\x010\x02"),
-        ("K\x01ä€😀\x02", "K\x01ä€😀\x02"),
-        ("CLUSTER\x01x\x02A\x01b\x01c\x02", "A\x01b\x01c\x02"),
-    ],
+@each_case(
+    ("", ""),
+    ("A\x01b", "A\x01b\x02"),
+    ("WAIT\x01true\x02", "WAIT\x01true\x02"),
+    ("CLUSTER\x01other\x02A\x01b\x02", "A\x01b\x02"),
+    ("TRACE_ON\x01false\x02A\x01b\x02", "A\x01b\x02"),
+    ("__CRC32#\x010123456789\x02A\x01b\x02", "A\x01b\x02"),
+    ("CLUSTER\x01x\x02__CRC32#\x010123456789\x02", ""),
+    ("DELAY\x010\x02", "DELAY\x010\x02"),
+    ("K\x01ä€😀\x02", "K\x01ä€😀\x02"),
+    ("CLUSTER\x01x\x02A\x01b\x01c\x02", "A\x01b\x01c\x02"),
 )
-async def test_stored_properties_are_the_senders_and_the_brokers(harness: Any, sent: str, kept: str) -> None:
-    assert (await harness.send(properties=sent)).code == 0
-    _, (record,) = await harness.pull()
+async def test_stored_properties_are_the_senders_and_the_brokers(sent: str, kept: str, harness: Any) -> None:
+    sent_to = await harness.answer(send_header(properties=sent), SendResponse, b"hello")
+    _, (record,) = await harness.pull(queue_offset=sent_to.queue_offset)
     assert record.properties == kept.encode() + ADDED
 
 
@@ -139,40 +131,45 @@ async def test_an_automatic_topic_gets_the_lesser_number_of_queues_and_is_kept(s
         assert (await harness.pull("new"))[1]
 
 
-@pytest.mark.parametrize(
-    ("fields", "settings", "code"),
-    [
-        ({"topic": "a/../../b"}, {}, 29),
-        ({"topic": "x" * 128}, {}, 29),
-        ({"topic": "SCHEDULE_TOPIC_XXXX"}, {}, 16),
-        ({"topic": "rmq_sys_REVIVE_LOG_DefaultCluster"}, {}, 16),
-        ({"topic": "RMQ_SYS_TRANS_HALF_TOPIC"}, {}, 16),
-        ({"topic": "rmq_sys_SYNC_BROKER_MEMBER_a"}, {}, 16),
-        ({"topic": "new"}, {"auto_create_topic_enable": False}, 17),
-        ({"default_topic": "BenchmarkTest"}, {}, 17),
-        ({"topic": "BenchmarkTest", "queue_id": 1024}, {}, 29),
-        ({}, {"broker_permission": 4}, 16),
-        ({"properties": "A\x01b\x02TIMER_DELAY_SEC\x01three\x02"}, {}, 13),
-        ({"properties": "A\x01b\x02TIMER_DELIVER_MS\x019999999999999\x02"}, {}, 13),
-        ({"properties": "TRAN_MSG\x01true\x02"}, {}, 13),
-        ({"properties": "A\x01" + "x" * 32_767 + "\x02"}, {}, 13),
-        ({"properties": "DELAY\x013\x02A\x01" + "x" * 32_740 + "\x02"}, {}, 13),
-        ({"sys_flag": 4}, {}, 13),
-        ({"sys_flag": 8}, {}, 13),
-        ({"sys_flag": 0x80}, {}, 13),
-        ({"body": b"x" * 101}, {"max_message_size": 100}, 13),
-        ({"body": b"x" * 100}, {"max_message_size": 100}, 0),
-    ],
+async def _is_refused(harness: Any, fields: dict[str, Any], code: int) -> None:
+    answer = await harness.send(**fields)
+    assert answer.code == code
+    assert answer.remark
+    assert harness.broker.service.monitoring.stats.put_count == 0
+
+
+@each_case(
+    ({"topic": "a/../../b"}, 29),
+    ({"topic": "x" * 128}, 29),
+    ({"topic": "SCHEDULE_TOPIC_XXXX"}, 16),
+    ({"topic": "rmq_sys_REVIVE_LOG_DefaultCluster"}, 16),
+    ({"topic": "RMQ_SYS_TRANS_HALF_TOPIC"}, 16),
+    ({"topic": "rmq_sys_SYNC_BROKER_MEMBER_a"}, 16),
+    ({"default_topic": "BenchmarkTest"}, 17),
+    ({"topic": "BenchmarkTest", "queue_id": 1024}, 29),
+    ({"properties": "A\x01b\x02TIMER_DELAY_SEC\x01three\x02"}, 13),
+    ({"properties": "A\x01b\x02TIMER_DELIVER_MS\x019999999999999\x02"}, 13),
+    ({"properties": "TRAN_MSG\x01true\x02"}, 13),
+    ({"properties": "A\x01" + "x" * 32_767 + "\x02"}, 13),
+    ({"properties": "DELAY\x013\x02A\x01" + "x" * 32_740 + "\x02"}, 13),
+    ({"sys_flag": 4}, 13),
+    ({"sys_flag": 8}, 13),
+    ({"sys_flag": 0x80}, 13),
 )
 async def test_a_send_that_is_not_allowed_is_refused_with_its_code(
-    serve: Serve, fields: dict[str, Any], settings: dict[str, Any], code: int
+    fields: dict[str, Any], code: int, harness: Any
 ) -> None:
+    await _is_refused(harness, fields, code)
 
-    async with serve(**settings) as harness:
-        answer = await harness.send(**fields)
-        assert answer.code == code
-        assert bool(answer.remark) == bool(code)
-        assert harness.broker.service.monitoring.stats.put_count == (0 if code else 1)
+
+async def test_a_send_that_the_settings_do_not_allow_is_refused_with_its_code(serve: Serve) -> None:
+    async with serve(auto_create_topic_enable=False) as harness:
+        await _is_refused(harness, {"topic": "new"}, 17)
+    async with serve(broker_permission=4) as harness:
+        await _is_refused(harness, {}, 16)
+    async with serve(max_message_size=100) as harness:
+        await _is_refused(harness, {"body": b"x" * 101}, 13)
+        assert (await harness.send(body=b"x" * 100)).code == 0
 
 
 async def test_a_negative_queue_id_leaves_the_choice_to_the_broker(harness: Any) -> None:
@@ -289,11 +286,12 @@ async def test_a_send_to_a_new_topic_is_refused_while_the_disk_is_full(
         assert (await harness.send("new")).code == 0
 
 
-@pytest.mark.parametrize(("sys_flag", "code"), [(0, 0), (4, 13), (8, 13), (12, 13), (0x80, 13), (1, 0)])
+@each_case((0, 0), (4, 13), (8, 13), (12, 13), (0x80, 13), (1, 0))
 async def test_a_batch_with_bits_that_are_the_brokers_is_refused_and_never_acknowledged_without_a_reader(
-    harness: Any, sys_flag: int, code: int
+    sys_flag: int, code: int, harness: Any
 ) -> None:
 
-    batch = encode_batch([(0, b"x", b"")])
+    store, batch = harness.broker.service.store, encode_batch([(0, b"x", b"")])
+    before = store.max_offset("t", 0)
     assert await harness.code(send_header(batch=True, sys_flag=sys_flag), batch) == code
-    assert harness.broker.service.store.max_offset("t", 0) == (code == 0)
+    assert store.max_offset("t", 0) - before == (code == 0)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.model.topic import TopicConfig
 from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
@@ -37,25 +38,26 @@ async def test_a_message_sent_back_returns_to_its_group_and_dies_when_its_attemp
     assert dead.reconsume_times == 2
 
 
-@pytest.mark.parametrize(
-    ("topic", "properties"),
-    [
-        ("%RETRY%g_t", b""),
-        ("%RETRY%g+t", b""),
-        ("%RETRY%g+t", b"RETRY_TOPIC\x01t\x02"),
-        ("%RETRY%g_t", b"RETRY_TOPIC\x01%RETRY%g_t\x02"),
-    ],
-    ids=["v1", "v2", "noted", "noted by Java"],
+@each_case(
+    ("%RETRY%g_t", b""),
+    ("%RETRY%g+t", b""),
+    ("%RETRY%g+t", b"RETRY_TOPIC\x01t\x02"),
+    ("%RETRY%g_t", b"RETRY_TOPIC\x01%RETRY%g_t\x02"),
 )
 async def test_a_dead_letter_that_was_popped_names_the_topic_it_was_sent_to(
-    harness: Any, topic: str, properties: bytes
+    topic: str, properties: bytes, harness: Any
 ) -> None:
     await harness.send()
     store = harness.broker.service.store
     assert harness.broker.service.tables.topics.create_retry_topic(topic, 1, now_ms=1) is not None
     offset = store.append(Draft(topic, 0, b"x", properties)).physical_offset
     assert await harness.code(ConsumerSendBack(physical_offset=offset, group="g", delay_level=-1)) == 0
-    assert parse_properties(store.message_at("%DLQ%g", 0, 0).properties)["DLQ_ORIGIN_TOPIC"] == "t"
+    assert (
+        parse_properties(store.message_at("%DLQ%g", 0, store.max_offset("%DLQ%g", 0) - 1).properties)[
+            "DLQ_ORIGIN_TOPIC"
+        ]
+        == "t"
+    )
 
 
 async def test_a_message_sent_back_leaves_the_checksum_of_its_old_record_behind(harness: Any) -> None:
@@ -71,8 +73,8 @@ async def test_a_message_sent_back_leaves_the_checksum_of_its_old_record_behind(
     assert properties["DELAY"] == "0"  # as Java's dead letters
 
 
-@pytest.mark.parametrize(("reconsume_times", "level"), [(0, 3), (1, 4), (14, 17), (15, 18)])
-async def test_each_attempt_waits_one_level_longer(harness: Any, reconsume_times: int, level: int) -> None:
+@each_case((0, 3), (1, 4), (14, 17), (15, 18))
+async def test_each_attempt_waits_one_level_longer(reconsume_times: int, level: int, harness: Any) -> None:
     service = harness.broker.service
     await harness.send()
     offset = service.store.append(Draft("t", 0, b"x", reconsume_times=reconsume_times)).physical_offset
@@ -80,8 +82,8 @@ async def test_each_attempt_waits_one_level_longer(harness: Any, reconsume_times
     assert service.store.max_offset("SCHEDULE_TOPIC_XXXX", level - 1) == 1
 
 
-@pytest.mark.parametrize("delay_level", [0, 18])
-async def test_no_attempt_waits_longer_than_the_highest_level(serve: Serve, delay_level: int) -> None:
+@each_case(0, 18)
+async def test_no_attempt_waits_longer_than_the_highest_level(delay_level: int, serve: Serve) -> None:
     async with serve(message_delay_level="1s 1h") as harness:
         service = harness.broker.service
         await harness.send()

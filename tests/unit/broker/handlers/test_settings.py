@@ -9,6 +9,7 @@ import javaproperties
 import orjson
 import pytest
 
+from cases import each_case
 from golden import golden
 from orbitmq.admin.broker_settings import next_start_settings
 from orbitmq.broker.handlers.settings import PROPERTIES_SIZE_MAX
@@ -77,37 +78,34 @@ async def test_a_broker_without_write_permission_answers_every_send_with_16(harn
     assert (await change(harness, "brokerPermission=6")).code == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "remark"),
-    [
-        ("brokerPermission=7", 1, "brokerPermission"),
-        ("fileReservedTime=x", 1, "fileReservedTime"),
-        ("deleteWhen=25", 1, "deleteWhen"),
-        ("deleteWhen=04\\nlistenPort=1", 1, "deleteWhen"),
-        ("brokerConfigPath=/etc/passwd", 16, "Can not update config in black list."),
-        ("rocketmqHome=/tmp", 16, "Can not update config in black list."),
-        ("storePathRootDir=/tmp", 1, "storePathRootDir cannot be changed by a request"),
-        ("aclEnable=false", 1, "aclEnable cannot be changed by a request"),
-        ("listenPort=65536", 1, "listenPort: 65536 is not allowed"),
-        ("sendMessageThreadPoolNums=many", 1, "sendMessageThreadPoolNums: 'many' is not allowed"),
-        ("sendMessageThreadPoolNums=9223372036854775808", 1, "sendMessageThreadPoolNums: '9223372036854775808' is not"),
-        ("asyncSendEnable=8", 1, "asyncSendEnable: '8' is not allowed"),
-        ("logicalDiskSpaceCleanForciblyThreshold=much", 1, "logicalDiskSpaceCleanForciblyThreshold: 'much' is not"),
-        ("logicalDiskSpaceCleanForciblyThreshold=nan", 1, "logicalDiskSpaceCleanForciblyThreshold: 'nan' is not"),
-        ("messageDelayLevel=soon", 1, "messageDelayLevel: 'soon' is not allowed"),
-        ("msgTraceTopicName=a b", 1, "msgTraceTopicName: 'a b' is not allowed"),
-        ("regionId=$(x)", 1, "regionId: '$(x)' is not allowed"),
-        ("namesrvAddr=h:99999", 1, "namesrvAddr: 'h:99999' is not allowed"),
-        ("namesrvAddr=", 1, "namesrvAddr: '' is not allowed"),
-        ("brokerName=b", 1, "brokerName cannot be changed by a request"),
-        ("storeType=../x", 1, "storeType: '../x' is not allowed"),
-        ("storeType=`x`", 1, "storeType: '`x`' is not allowed"),
-        ("noSuchKey=8", 1, "noSuchKey is no setting of a broker"),
-        ("a\\u12", 1, "string2Properties error"),
-    ],
+@each_case(
+    ("brokerPermission=7", 1, "brokerPermission"),
+    ("fileReservedTime=x", 1, "fileReservedTime"),
+    ("deleteWhen=25", 1, "deleteWhen"),
+    ("deleteWhen=04\\nlistenPort=1", 1, "deleteWhen"),
+    ("brokerConfigPath=/etc/passwd", 16, "Can not update config in black list."),
+    ("rocketmqHome=/tmp", 16, "Can not update config in black list."),
+    ("storePathRootDir=/tmp", 1, "storePathRootDir cannot be changed by a request"),
+    ("aclEnable=false", 1, "aclEnable cannot be changed by a request"),
+    ("listenPort=65536", 1, "listenPort: 65536 is not allowed"),
+    ("sendMessageThreadPoolNums=many", 1, "sendMessageThreadPoolNums: 'many' is not allowed"),
+    ("sendMessageThreadPoolNums=9223372036854775808", 1, "sendMessageThreadPoolNums: '9223372036854775808' is not"),
+    ("asyncSendEnable=8", 1, "asyncSendEnable: '8' is not allowed"),
+    ("logicalDiskSpaceCleanForciblyThreshold=much", 1, "logicalDiskSpaceCleanForciblyThreshold: 'much' is not"),
+    ("logicalDiskSpaceCleanForciblyThreshold=nan", 1, "logicalDiskSpaceCleanForciblyThreshold: 'nan' is not"),
+    ("messageDelayLevel=soon", 1, "messageDelayLevel: 'soon' is not allowed"),
+    ("msgTraceTopicName=a b", 1, "msgTraceTopicName: 'a b' is not allowed"),
+    ("regionId=$(x)", 1, "regionId: '$(x)' is not allowed"),
+    ("namesrvAddr=h:99999", 1, "namesrvAddr: 'h:99999' is not allowed"),
+    ("namesrvAddr=", 1, "namesrvAddr: '' is not allowed"),
+    ("brokerName=b", 1, "brokerName cannot be changed by a request"),
+    ("storeType=../x", 1, "storeType: '../x' is not allowed"),
+    ("storeType=`x`", 1, "storeType: '`x`' is not allowed"),
+    ("noSuchKey=8", 1, "noSuchKey is no setting of a broker"),
+    ("a\\u12", 1, "string2Properties error"),
 )
 async def test_what_cannot_be_changed_is_refused_by_name_and_nothing_changes(
-    harness: Any, tmp_path: Path, text: str, code: int, remark: str
+    text: str, code: int, remark: str, harness: Any, tmp_path: Path
 ) -> None:
 
     before = await shown(harness)
@@ -214,8 +212,8 @@ async def test_no_group_is_held_back_and_who_asks_for_it_is_told(harness: Any) -
     assert found == java | {"configTable": {}}  # the golden one was taken while Java had a threshold
 
 
-@pytest.mark.parametrize(("mode", "code"), [(0, 0), (1, 1), (2, 29), (-1, 29)])
-async def test_the_system_reads_ahead_as_it_likes(harness: Any, mode: int, code: int) -> None:
+@each_case((0, 0), (1, 1), (2, 29), (-1, 29))
+async def test_the_system_reads_ahead_as_it_likes(mode: int, code: int, harness: Any) -> None:
     assert await harness.code(SetCommitLogReadMode(mode=mode)) == code
 
 
@@ -229,7 +227,7 @@ async def test_there_is_nothing_to_compare(harness: Any) -> None:
         assert found.keys() == java.keys() | {"checkResult"}
 
 
-@pytest.mark.parametrize(("named", "code"), [("topics", 0), ("topics;SubscriptionGroups;", 0), ("", 0), ("users", 1)])
-async def test_tables_are_json_files_already(harness: Any, named: str, code: int) -> None:
+@each_case(("topics", 0), ("topics;SubscriptionGroups;", 0), ("", 0), ("users", 1))
+async def test_tables_are_json_files_already(named: str, code: int, harness: Any) -> None:
     answer = await harness.ask(ExportRocksdbTables(config_type=named))
     assert (answer.code, ("users" if code else "JSON files") in answer.remark) == (code, True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
+from cases import each_case
 from orbitmq.model.static_topic import MappingItem, QueueMapping
 from orbitmq.wire import fastjson
 from orbitmq.wire.bodies.static_topics import decode_mapping, encode_mapping
@@ -60,22 +59,19 @@ async def test_a_broker_may_have_no_queue_of_a_static_topic(harness: Harness) ->
     assert (await harness.send("t")).code == 501
 
 
-@pytest.mark.parametrize(
-    ("change", "body", "code"),
-    [
-        ({"topic": "TBW102"}, mapping(topic="TBW102"), 29),
-        ({"topic": "a/b"}, mapping(topic="a/b"), 29),
-        ({"read_queue_nums": -1}, mapping(), 29),
-        ({"perm": 99}, mapping(), 29),
-        ({}, mapping(topic="other"), 29),
-        ({}, mapping(broker_name="b"), 29),
-        ({}, mapping(queues={0: (ITEM._replace(queue_id=-1),)}), 1),
-        ({"attributes": "+x=y"}, mapping(), 1),
-        ({}, None, 1),
-    ],
+@each_case(
+    ({"topic": "TBW102"}, mapping(topic="TBW102"), 29),
+    ({"topic": "a/b"}, mapping(topic="a/b"), 29),
+    ({"read_queue_nums": -1}, mapping(), 29),
+    ({"perm": 99}, mapping(), 29),
+    ({}, mapping(topic="other"), 29),
+    ({}, mapping(broker_name="b"), 29),
+    ({}, mapping(queues={0: (ITEM._replace(queue_id=-1),)}), 1),
+    ({"attributes": "+x=y"}, mapping(), 1),
+    ({}, None, 1),
 )
 async def test_a_static_topic_that_is_no_good_leaves_nothing(
-    harness: Harness, change: dict[str, Any], body: QueueMapping | None, code: int
+    change: dict[str, Any], body: QueueMapping | None, code: int, harness: Harness
 ) -> None:
 
     topics = harness.broker.service.tables.topics

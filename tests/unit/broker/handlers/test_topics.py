@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.codes import RequestCode, Version
 from orbitmq.model.group import ConsumerInfo, Heartbeat, Subscription
 from orbitmq.model.route import MessageQueue
@@ -34,7 +35,6 @@ from orbitmq.wire.headers import (
     QueryTopicConsumers,
     UpdateConsumerOffset,
 )
-from waiting import until
 
 from ..conftest import Harness
 from ..fast_path.support import exchange
@@ -63,18 +63,15 @@ async def test_a_topic_is_made_changed_listed_and_kept(serve: Serve) -> None:
         assert harness.broker.service.tables.topics.get("orders").read_queue_count == 4
 
 
-@pytest.mark.parametrize(
-    ("version", "is_slave", "name"),
-    [
-        (Version.V5_3_1, True, "message.type"),
-        (Version.V5_3_2, True, "+message.type"),
-        (Version.V5_3_3, True, "+message.type"),
-        (Version.V5_3_3 + 2, True, "message.type"),
-        (Version.V5_3_3, False, "message.type"),
-    ],
+@each_case(
+    (Version.V5_3_1, True, "message.type"),
+    (Version.V5_3_2, True, "+message.type"),
+    (Version.V5_3_3, True, "+message.type"),
+    (Version.V5_3_3 + 2, True, "message.type"),
+    (Version.V5_3_3, False, "message.type"),
 )
 async def test_javas_slaves_get_attributes_as_they_take_them(
-    harness: Harness, version: int, is_slave: bool, name: str
+    version: int, is_slave: bool, name: str, harness: Harness
 ) -> None:
     """Slaves of 5.3.2 and 5.3.3 take them as changes alone; they ask on the VIP port, where administrators do not."""
     assert await harness.code(create("typed", attributes="+message.type=FIFO")) == 0
@@ -102,19 +99,16 @@ async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(har
     assert harness.broker.service.tables.topics.table.version == before
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        create("TBW102"),
-        create("rmq_sys_x"),
-        create("../../etc/passwd"),
-        create(read_queue_nums=0),
-        create(perm=99),
-        DeleteTopicInBroker(topic="SCHEDULE_TOPIC_XXXX"),
-        DeleteTopicInBroker(topic="../../etc"),
-    ],
+@each_case(
+    create("TBW102"),
+    create("rmq_sys_x"),
+    create("../../etc/passwd"),
+    create(read_queue_nums=0),
+    create(perm=99),
+    DeleteTopicInBroker(topic="SCHEDULE_TOPIC_XXXX"),
+    DeleteTopicInBroker(topic="../../etc"),
 )
-async def test_a_topic_change_that_is_not_allowed_is_refused(harness: Harness, header: object) -> None:
+async def test_a_topic_change_that_is_not_allowed_is_refused(header: object, harness: Harness) -> None:
     before = harness.broker.service.tables.topics.table.version
     assert await harness.code(header) == 29
     assert harness.broker.service.tables.topics.table.version == before
@@ -153,9 +147,9 @@ async def test_a_deleted_topic_takes_the_retries_of_its_popped_messages_along(se
         assert None not in [topics.get(topic) for topic in others]
 
 
-@pytest.mark.parametrize("topic", ["DefaultCluster", "DefaultCluster_REPLY_TOPIC", "rmq_sys_any", "TBW102"])
+@each_case("DefaultCluster", "DefaultCluster_REPLY_TOPIC", "rmq_sys_any", "TBW102")
 async def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_deleted(
-    harness: Harness, topic: str
+    topic: str, harness: Harness
 ) -> None:
     before = harness.broker.service.tables.topics.get(topic)
     refusal = (29, f"The topic[{topic}] is conflict with system topic.")
@@ -171,16 +165,13 @@ async def test_topics_of_the_broker_itself_are_neither_made_nor_changed_nor_dele
     assert harness.broker.service.tables.topics.get(topic) == before
 
 
-@pytest.mark.parametrize(
-    "listed",
-    [
-        b"{}",
-        b'{"topicConfigList":null}',
-        b'{"topicConfigList":{}}',
-        b'{"topicConfigList":[{"topicName":"t","order":" 5 "}]}',
-    ],
+@each_case(
+    b"{}",
+    b'{"topicConfigList":null}',
+    b'{"topicConfigList":{}}',
+    b'{"topicConfigList":[{"topicName":"t","order":" 5 "}]}',
 )
-async def test_a_list_of_topics_that_is_none_is_refused(harness: Harness, listed: bytes) -> None:
+async def test_a_list_of_topics_that_is_none_is_refused(listed: bytes, harness: Harness) -> None:
     assert await harness.code(CreateTopics(), listed) == 1
 
 
@@ -306,15 +297,6 @@ async def test_times_are_those_of_the_last_message_stored_and_the_last_consumed(
     assert await harness.code(GetTopicStats(topic="none")) == 17
 
 
-async def test_pulls_of_a_deleted_topic_wait_no_longer(harness: Harness) -> None:
-    await harness.send("orders")
-    waiting = asyncio.create_task(harness.pull("orders", queue_offset=1, sys_flag=6, suspend_timeout_ms=60_000))
-    await until(lambda: harness.broker.service.delivery.pulls.held_count == 1)
-    assert await harness.code(DeleteTopicInBroker(topic="orders")) == 0
-    answer, _ = await waiting
-    assert answer.code == 21
-
-
 async def test_many_topics_are_made_or_changed_in_one_request(harness: Harness) -> None:
     assert await harness.code(create("old")) == 0
     configs = [
@@ -328,18 +310,14 @@ async def test_many_topics_are_made_or_changed_in_one_request(harness: Harness) 
     assert topics.get("new").attributes == {"message.type": "FIFO"}
 
 
-@pytest.mark.parametrize(
-    ("config", "code"),
-    [
-        (TopicConfig(topic="a b"), 29),
-        (TopicConfig(topic="TBW102"), 29),
-        (TopicConfig(topic="t", read_queue_count=0), 29),
-        (TopicConfig(topic="t", attributes={"+message.type": "none"}), 1),
-        (TopicConfig(topic="t", attributes={"+message.type": "MIXED"}), 29),
-    ],
-    ids=str,
+@each_case(
+    (TopicConfig(topic="a b"), 29),
+    (TopicConfig(topic="TBW102"), 29),
+    (TopicConfig(topic="t", read_queue_count=0), 29),
+    (TopicConfig(topic="t", attributes={"+message.type": "none"}), 1),
+    (TopicConfig(topic="t", attributes={"+message.type": "MIXED"}), 29),
 )
-async def test_one_bad_topic_of_many_refuses_all(harness: Harness, config: TopicConfig, code: int) -> None:
+async def test_one_bad_topic_of_many_refuses_all(config: TopicConfig, code: int, harness: Harness) -> None:
     version = harness.broker.service.tables.topics.table.version
     assert await harness.code(CreateTopics(), encode_topic_configs([TopicConfig(topic="good"), config])) == code
     assert harness.broker.service.tables.topics.get("good") is None

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.handlers.transactions import TransactionTables, end_transaction, resume_check_half_message
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreBusy, StoreUnavailable
@@ -67,14 +68,10 @@ async def test_half_messages_are_refused_where_the_broker_takes_none(serve: Serv
         assert (answer.code, answer.remark) == (16, "the broker[127.0.0.1] sending transaction message is forbidden")
 
 
-@pytest.mark.parametrize(
-    ("properties", "remark"),
-    [
-        (HALF + "DELAY\x013\x02", "cannot be delayed, it has DELAY"),
-        ("TRAN_MSG\x01true\x02", "needs the property PGROUP"),
-    ],
+@each_case(
+    (HALF + "DELAY\x013\x02", "cannot be delayed, it has DELAY"), ("TRAN_MSG\x01true\x02", "needs the property PGROUP")
 )
-async def test_a_half_message_that_could_never_be_right_is_refused(harness: Any, properties: str, remark: str) -> None:
+async def test_a_half_message_that_could_never_be_right_is_refused(properties: str, remark: str, harness: Any) -> None:
     answer = await harness.send(properties=properties)
     assert answer.code == 13
     assert remark in answer.remark
@@ -86,8 +83,8 @@ async def test_a_message_that_comes_back_delayed_is_no_half_message(harness: Any
     assert harness.broker.service.store.max_offset(HALF_TOPIC, 0) == 0
 
 
-@pytest.mark.parametrize("sys_flag", [4, 8, 12])
-async def test_bits_of_a_transaction_alone_make_no_half_message(harness: Any, sys_flag: int) -> None:
+@each_case(4, 8, 12)
+async def test_bits_of_a_transaction_alone_make_no_half_message(sys_flag: int, harness: Any) -> None:
     answer = await harness.send(sys_flag=sys_flag)
     assert answer.code == 13
     assert "TRAN_MSG is not true" in answer.remark
@@ -117,14 +114,11 @@ class Ends:
         raise self.error
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (StoreUnavailable("full"), 14),
-        (StoreBusy("busy"), 2),
-        (InvalidArgument("message", "9 bytes", "less"), 13),
-        (Rejected(604, "late"), 604),
-    ],
+@each_case(
+    (StoreUnavailable("full"), 14),
+    (StoreBusy("busy"), 2),
+    (InvalidArgument("message", "9 bytes", "less"), 13),
+    (Rejected(604, "late"), 604),
 )
 def test_what_the_store_refuses_is_told_as_for_sends(error: Exception, code: int) -> None:
     tables = TransactionTables(answers=None, transactions=Ends(error))  # type: ignore[arg-type]
@@ -151,7 +145,7 @@ async def test_a_message_that_was_given_up_is_resumed_by_its_id(serve: Serve) ->
             assert await harness.code(ResumeCheckHalfMessage(message_id=wrong)) == 1
 
 
-@pytest.mark.parametrize(("error", "code"), [(StoreUnavailable("full"), 14), (StoreBusy("busy"), 2)])
+@each_case((StoreUnavailable("full"), 14), (StoreBusy("busy"), 2))
 def test_nothing_is_resumed_while_the_store_takes_nothing(error: Exception, code: int) -> None:
     tables = TransactionTables(answers=None, transactions=Ends(error))  # type: ignore[arg-type]
     with pytest.raises(Rejected) as refused:
@@ -159,14 +153,11 @@ def test_nothing_is_resumed_while_the_store_takes_nothing(error: Exception, code
     assert refused.value.code == code
 
 
-@pytest.mark.parametrize(
-    ("safety", "code"),
-    [
-        (ResponseCode.SUCCESS, 0),
-        (ResponseCode.SERVICE_NOT_AVAILABLE, 14),
-        (ResponseCode.FLUSH_DISK_TIMEOUT, 14),
-        (ResponseCode.FLUSH_SLAVE_TIMEOUT, 14),
-    ],
+@each_case(
+    (ResponseCode.SUCCESS, 0),
+    (ResponseCode.SERVICE_NOT_AVAILABLE, 14),
+    (ResponseCode.FLUSH_DISK_TIMEOUT, 14),
+    (ResponseCode.FLUSH_SLAVE_TIMEOUT, 14),
 )
 def test_an_end_is_answered_when_it_is_as_safe_as_a_send(safety: ResponseCode, code: int) -> None:
     class Waiting:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.health.group_metrics import (
     WORK_PER_PART,
@@ -45,7 +46,7 @@ def test_many_topics_come_in_parts() -> None:
     assert rows[0] == (("0",), 7)
 
 
-@pytest.mark.parametrize("error", [StoreUnavailable("fenced"), FileCut("cut"), OSError(24, "too many files")])
+@each_case(StoreUnavailable("fenced"), FileCut("cut"), OSError(24, "too many files"))
 def test_a_store_that_cannot_be_read_tells_no_time(error: Exception) -> None:
     def ask() -> int:
         raise error

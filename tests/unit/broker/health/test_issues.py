@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.health.issues import READ_ONLY, RULES, BrokerAlertRule, BrokerState
 from orbitmq.broker.replication.group_members import GroupMembers
 from orbitmq.store import StoreIssue, StoreIssueKind
@@ -30,7 +31,7 @@ def test_a_broker_of_which_nothing_is_known_is_healthy_and_ready() -> None:
     assert [*quiet.alerts(), *quiet.warnings(), *quiet.unready()] == []
 
 
-@pytest.mark.parametrize("kind", StoreIssueKind)
+@each_case(*StoreIssueKind)
 def test_an_issue_of_the_store_is_an_alert_or_a_warning_with_its_reason(kind: StoreIssueKind) -> None:
     situation = BrokerState(issues=[StoreIssue(kind, "because")])
     alerts = [(alert.rule, alert.reason) for alert in situation.alerts()]
@@ -44,7 +45,7 @@ def test_a_broker_that_waits_for_a_busy_disk_stays_ready() -> None:
     assert {StoreIssueKind.FENCED, StoreIssueKind.DISK_FULL} <= READ_ONLY
 
 
-@pytest.mark.parametrize(("ratio", "holds"), [(None, False), (0.8, False), (0.801, True)])
+@each_case((None, False), (0.8, False), (0.801, True))
 def test_a_disk_may_be_used_up_to_a_share(ratio: float | None, holds: bool) -> None:
     assert rules_of(disk_used_ratio=ratio, disk_ratio_max=0.8) == ([BrokerAlertRule.DISK_NEARLY_FULL] if holds else [])
 
@@ -61,7 +62,7 @@ def test_a_broker_that_reaches_no_name_server_is_not_healthy_and_one_that_reache
     assert (list(wrong.alerts()), list(wrong.warnings())) == ([], ["clients are told a:1, which cannot be reached"])
 
 
-@pytest.mark.parametrize(("alive", "rule"), [(2, BrokerAlertRule.MEMBER_MISSING), (1, BrokerAlertRule.FEW_MEMBERS)])
+@each_case((2, BrokerAlertRule.MEMBER_MISSING), (1, BrokerAlertRule.FEW_MEMBERS))
 def test_a_missing_member_is_a_warning_and_one_member_alone_an_error(alive: int, rule: str) -> None:
     members = GroupMembers(1)
     for at_ms in (0, 60_000):
@@ -83,23 +84,15 @@ def test_the_rules_for_prometheus_do_what_their_scenarios_say() -> None:
     check_rules(PROMETHEUS / "broker.rules.test.yml")
 
 
-@pytest.mark.real
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("ratio > rocketmq", "ratio >= rocketmq"),
-        *(
-            pytest.param(right, wrong, marks=pytest.mark.proof)
-            for right, wrong in (
-                ("max_fds > 0.8", "max_fds > 0.7"),
-                ('kind="fenced"', 'kind="busy"'),
-                ("> 10000", "> 12000"),
-                ('"}[10m]) > 0', '"}[10m]) > 99999'),
-                ("> 0.01", "> 0.012"),
-                ("> 0 unless", "> 99 unless"),
-            )
-        ),
-    ],
+@pytest.mark.proof
+@each_case(
+    ("ratio > rocketmq", "ratio >= rocketmq"),
+    ("max_fds > 0.8", "max_fds > 0.7"),
+    ('kind="fenced"', 'kind="busy"'),
+    ("> 10000", "> 12000"),
+    ('"}[10m]) > 0', '"}[10m]) > 99999'),
+    ("> 0.01", "> 0.012"),
+    ("> 0 unless", "> 99 unless"),
 )
 def test_a_wrong_rule_for_prometheus_does_not_pass(right: str, wrong: str, tmp_path: Path) -> None:
     rules = (PROMETHEUS / "broker.rules.yml").read_text()

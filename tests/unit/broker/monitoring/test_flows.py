@@ -5,8 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from random import Random
 
-import pytest
-
+from cases import each_case
 from orbitmq.broker.monitoring.flows import StatsItems
 from orbitmq.wire.bodies.stats import BrokerStatsItem
 
@@ -49,7 +48,7 @@ def test_windows_forget_what_is_older_than_they_are() -> None:
     assert sums[DAY + HOUR] == (0, 0, 0)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case(*range(20))
 def test_every_window_tells_what_came_in_it(seed: int) -> None:
     random = Random(seed)
     flows: StatsItems[str] = StatsItems(10)

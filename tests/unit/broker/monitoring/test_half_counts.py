@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.monitoring import half_counts
 from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.errors import HeaderError
@@ -47,7 +48,7 @@ def test_no_count_goes_below_zero_and_topics_are_bounded(monkeypatch: pytest.Mon
     assert counts.open == {"t": 0}
 
 
-@pytest.mark.parametrize("content", [b"[]", b"{", b'{"transactionCount":{"t":1}}', b'{"transactionCount":{"t":{}}}'])
+@each_case(b"[]", b"{", b'{"transactionCount":{"t":1}}', b'{"transactionCount":{"t":{}}}')
 def test_a_damaged_file_is_refused(content: bytes) -> None:
     with pytest.raises(HeaderError):
         parse_counts(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.monitoring.progress import group_progress
 from orbitmq.broker.monitoring.stats import BrokerStats
@@ -80,9 +81,7 @@ def test_flows_are_found_under_javas_names(stats: BrokerStats) -> None:
     assert (stats.put_count, stats.put_size, stats.get_count, stats.get_size) == (3, 300, 2, 200)
 
 
-@pytest.mark.parametrize(
-    ("name", "key"), [("TOPIC_PUT_NUMS", "u"), ("GROUP_GET_NUMS", "t"), ("BROKER_PUT_NUMS", "t"), ("TOPIC_PUT", "t")]
-)
+@each_case(("TOPIC_PUT_NUMS", "u"), ("GROUP_GET_NUMS", "t"), ("BROKER_PUT_NUMS", "t"), ("TOPIC_PUT", "t"))
 def test_other_names_and_keys_have_no_figures(name: str, key: str, stats: BrokerStats) -> None:
     stats.put("t", 1, 1)
     stats.got("t", "g", 1, 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.registration.addresses import (
     AnnouncedAddressCheck,
@@ -34,12 +35,12 @@ def test_clients_are_told_what_the_settings_say_first_and_the_bound_address_othe
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("everywhere", ["0.0.0.0", "::"])
+@each_case("0.0.0.0", "::")
 def test_a_broker_that_listens_everywhere_tells_an_address_that_can_be_reached(everywhere: str) -> None:
     assert not ip_address(announced_host(config(bind_address=everywhere))).is_unspecified
 
 
-@pytest.mark.parametrize(("bound", "announced"), [("::1", "10.1.2.3"), ("0.0.0.0", "fd00::7"), ("10.0.0.1", "::1")])
+@each_case(("::1", "10.1.2.3"), ("0.0.0.0", "fd00::7"), ("10.0.0.1", "::1"))
 def test_an_announced_address_of_a_family_that_is_not_bound_is_refused(bound: str, announced: str) -> None:
     with pytest.raises(ConfigError, match=r"brokerIP1.*bindAddress=:: listens on"):
         broker_address(config(bind_address=bound, broker_ip1=announced), 10911)
@@ -115,7 +116,7 @@ def test_a_given_port_is_left_to_the_server() -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("host", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
+@each_case(("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
 def test_port_0_is_a_free_port_that_stays_ours_until_the_server_has_it(host: str, family: int) -> None:
     with reserved_port(host, 0, has_vip=False) as port:
         assert port > 0
@@ -220,7 +221,7 @@ async def test_a_broker_that_does_not_answer_is_looked_for_again() -> None:
     assert network.queries == 2
 
 
-@pytest.mark.parametrize("broker_name", ["headless", "unknown"])
+@each_case("headless", "unknown")
 async def test_a_name_without_a_master_in_the_route_cannot_be_asked(broker_name: str) -> None:
     with pytest.raises(RouteNotFound, match=f"{broker_name} is in no route of topic t"):
         await Network().ask(broker_name)

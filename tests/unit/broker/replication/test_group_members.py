@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.broker.replication.group_members import SETTLED_MS, GroupMembers
 from orbitmq.wire.bodies.controller import BrokerMember
 
@@ -44,9 +43,7 @@ def test_a_member_that_was_removed_is_not_missed() -> None:
     assert after((0, told(1, 2)), (60_000, told(1, 2, count=2))).issue is None
 
 
-@pytest.mark.parametrize(
-    ("alive", "needed", "lacking"), [((1, 2), 2, 0), ((1, 2), 3, 1), ((1,), 1, 1), ((1, 2, 3), 4, 0)]
-)
+@each_case(((1, 2), 2, 0), ((1, 2), 3, 1), ((1,), 1, 1), ((1, 2, 3), 4, 0))
 def test_too_few_for_min_in_sync_replicas_or_one_alone_is_worse(
     alive: tuple[int, ...], needed: int, lacking: int
 ) -> None:

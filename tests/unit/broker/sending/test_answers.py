@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import errno
 
-import pytest
-
+from cases import each_case
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers
 from orbitmq.ha.replica_acks import ReplicaAckResult, Waiter
 from orbitmq.net.dispatch.handlers import LATER
@@ -19,7 +18,7 @@ def answers_of(store: Store, *, trace_on: bool = False) -> SendAnswers:
     return SendAnswers(store, host=HOST, region_id="r", trace_on=trace_on)
 
 
-@pytest.mark.parametrize(("trace_on", "text"), [(True, "true"), (False, "false")])
+@each_case((True, "true"), (False, "false"))
 def test_an_answer_names_each_message_the_queue_and_the_first_offset(trace_on: bool, text: str) -> None:
     store = memory_store()
     store.append(Draft("t", 2, b"before"))
@@ -74,12 +73,14 @@ def test_a_send_whose_slaves_have_it_is_answered_immediately() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("ack_result", "code"),
-    [(ReplicaAckResult.DONE, 0), (ReplicaAckResult.LATE, 12), (ReplicaAckResult.NO_SLAVE, 11)],
-    ids=["done", "late", "nobody"],
+@each_case(
+    (ReplicaAckResult.DONE, 0, True),
+    (ReplicaAckResult.LATE, 12, True),
+    (ReplicaAckResult.NO_SLAVE, 11, True),
+    (ReplicaAckResult.DONE, 0, False),
+    (ReplicaAckResult.LATE, 12, False),
+    (ReplicaAckResult.NO_SLAVE, 11, False),
 )
-@pytest.mark.parametrize("comes_later", [True, False])
 def test_a_send_is_answered_with_what_its_slaves_say(
     ack_result: ReplicaAckResult, code: int, comes_later: bool
 ) -> None:
@@ -105,7 +106,7 @@ def test_a_send_waits_for_disk_and_slaves() -> None:
     assert [reply.code for reply in peer.replies] == [0]
 
 
-@pytest.mark.parametrize("ack_result", ReplicaAckResult)
+@each_case(*ReplicaAckResult)
 def test_slaves_make_up_for_no_disk(ack_result: ReplicaAckResult) -> None:
     disk, peer = FakeDisk(), FakePeer()
     store = memory_store(disk, flush=FlushMode.SYNC)

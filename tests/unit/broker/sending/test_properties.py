@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.errors import HeaderError, Rejected
 
@@ -11,35 +12,29 @@ ADDED = b"MSG_REGION\x01r\x02TRACE_ON\x01true\x02CLUSTER\x01c\x02"
 STORED = StoredProperties("c", region_id="r", trace_on=True)
 
 
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        (b"", ADDED),
-        (b"A\x01b", b"A\x01b\x02" + ADDED),
-        (b"A\x01b\x02", b"A\x01b\x02" + ADDED),
-        (b"WAIT\x01true\x02", b"WAIT\x01true\x02" + ADDED),
-        (b"MSG_REGION\x01elsewhere\x02", b"MSG_REGION\x01elsewhere\x02" + ADDED),
-    ],
+@each_case(
+    (b"", ADDED),
+    (b"A\x01b", b"A\x01b\x02" + ADDED),
+    (b"A\x01b\x02", b"A\x01b\x02" + ADDED),
+    (b"WAIT\x01true\x02", b"WAIT\x01true\x02" + ADDED),
+    (b"MSG_REGION\x01elsewhere\x02", b"MSG_REGION\x01elsewhere\x02" + ADDED),
 )
 def test_plain_properties_gain_the_cluster_and_what_traces_need(sent: bytes, kept: bytes) -> None:
     assert STORED.plain(sent) == kept
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        b"DELAY\x013\x02",
-        b"A\x01b\x02TIMER_DELAY_SEC\x013\x02",
-        b"TIMER_DELIVER_MS\x013\x02",
-        b"TRAN_MSG\x01true\x02",
-        b"CLUSTER\x01other\x02",
-        b"TRACE_ON\x01false\x02",
-        b"__CRC32#\x010123456789\x02",
-        b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02",
-        b"INNER_MULTI_QUEUE_OFFSET\x010\x02",
-        b"POP_CK\x010 5 60000 3 1 a 0 7\x02",
-        b"A\x01\xff\x02",
-    ],
+@each_case(
+    b"DELAY\x013\x02",
+    b"A\x01b\x02TIMER_DELAY_SEC\x013\x02",
+    b"TIMER_DELIVER_MS\x013\x02",
+    b"TRAN_MSG\x01true\x02",
+    b"CLUSTER\x01other\x02",
+    b"TRACE_ON\x01false\x02",
+    b"__CRC32#\x010123456789\x02",
+    b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02",
+    b"INNER_MULTI_QUEUE_OFFSET\x010\x02",
+    b"POP_CK\x010 5 60000 3 1 a 0 7\x02",
+    b"A\x01\xff\x02",
 )
 def test_properties_that_ask_for_something_are_not_plain(properties: bytes) -> None:
     assert STORED.plain(properties) is None
@@ -54,7 +49,7 @@ def test_parsed_properties_name_this_cluster_and_this_region() -> None:
     assert STORED.parse(b"TRAN_MSG\x01false\x02") == {**AS_TEXT, "TRAN_MSG": "false"}
 
 
-@pytest.mark.parametrize("own", [b"__CRC32#\x010123456789\x02", b"POP_CK\x010 5 60000 3 1 a 0 7\x02"])
+@each_case(b"__CRC32#\x010123456789\x02", b"POP_CK\x010 5 60000 3 1 a 0 7\x02")
 def test_the_records_own_checksum_and_handle_are_no_senders_to_give(own: bytes) -> None:
     sent = b"A\x01b\x02" + own
     assert STORED.parse(sent) == {**AS_TEXT, "A": "b"}
@@ -68,7 +63,7 @@ def test_a_message_of_a_batch_whose_properties_are_no_text_is_refused() -> None:
     assert STORED.of_batch_message("A\x01ä\x02".encode(), {}) == "A\x01ä\x02".encode() + ADDED
 
 
-@pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
+@each_case("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 def test_timers_are_refused_in_batches(name: str) -> None:
     asking = f"{name}\x013\x02".encode()
     assert STORED.parse(asking)[name] == "3"
@@ -80,7 +75,7 @@ def test_timers_are_refused_in_batches(name: str) -> None:
     assert caught.value.code == 13
 
 
-@pytest.mark.parametrize("value", ["true", "TRUE"])
+@each_case("true", "TRUE")
 def test_a_batch_is_no_part_of_a_transaction(value: str) -> None:
     encoded = f"TRAN_MSG\x01{value}\x02".encode()
     with pytest.raises(Rejected, match="a batch cannot be a part of a transaction") as caught:
@@ -101,7 +96,7 @@ def test_a_batch_shares_what_its_messages_may_have_in_common() -> None:
     assert STORED.shared_by_batch(encoded) == {"OWN": "o"}
 
 
-@pytest.mark.parametrize("read", [STORED.shared_by_batch, lambda encoded: STORED.of_batch_message(encoded, {})])
+@each_case(STORED.shared_by_batch, lambda encoded: STORED.of_batch_message(encoded, {}))
 def test_nothing_of_a_batch_can_be_delayed(read: Callable[[bytes], object]) -> None:
     with pytest.raises(Rejected, match="delayed") as caught:
         read(b"DELAY\x013\x02")

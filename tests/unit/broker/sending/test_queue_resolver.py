@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.sending.queue_resolver import QueueResolver
 from orbitmq.broker.topics.system_topics import CLOSED_TO_CLIENTS
 from orbitmq.broker.topics.table import TopicTable
@@ -39,7 +40,7 @@ class Harness(Registries):
         return caught.value.code
 
 
-@pytest.mark.parametrize(("perm", "is_open"), [(6, True), (2, True), (7, True), (4, False), (1, False), (0, False)])
+@each_case((6, True), (2, True), (7, True), (4, False), (1, False), (0, False))
 def test_a_topic_is_open_to_sends_when_it_may_be_written(perm: int, is_open: bool) -> None:
     config = TopicConfig(topic="orders", perm=perm)
     assert Harness(config).queue_resolver.open_topic("orders") == (config if is_open else None)
@@ -51,7 +52,7 @@ def test_no_topic_is_open_on_a_broker_that_may_not_be_written() -> None:
     assert harness.code("orders") == 16
 
 
-@pytest.mark.parametrize("topic", sorted(CLOSED_TO_CLIENTS))
+@each_case(*sorted(CLOSED_TO_CLIENTS))
 def test_topics_that_the_broker_writes_itself_are_closed(topic: str) -> None:
     harness = Harness(TopicConfig(topic=topic))
     assert harness.queue_resolver.open_topic(topic) is None
@@ -95,10 +96,7 @@ def test_a_retry_always_gets_a_second_look() -> None:
     assert harness.resolve("%RETRY%g").topic == "%RETRY%g"
 
 
-@pytest.mark.parametrize(
-    ("times", "times_max", "topic"),
-    [(0, None, "%RETRY%g"), (3, None, "%RETRY%g"), (4, None, "%DLQ%g"), (2, 1, "%DLQ%g"), (4, 5, "%RETRY%g")],
-)
+@each_case((0, None, "%RETRY%g"), (3, None, "%RETRY%g"), (4, None, "%DLQ%g"), (2, 1, "%DLQ%g"), (4, 5, "%RETRY%g"))
 def test_a_retry_over_the_limit_goes_to_the_dead_letters(times: int, times_max: int | None, topic: str) -> None:
     harness = Harness(TopicConfig(topic="%RETRY%g"))
     harness.groups.update(GroupConfig(group="g", retry_times_max=3), 1)
@@ -133,16 +131,8 @@ def test_dead_letters_over_the_limit_of_topics_are_refused() -> None:
     assert harness.code("%RETRY%g", reconsume_times=99) == 1
 
 
-@pytest.mark.parametrize(
-    ("queue_id", "counts", "allowed"),
-    [
-        (0, (4, 4), True),
-        (3, (4, 4), True),
-        (4, (4, 4), False),
-        (4, (5, 4), True),
-        (4, (4, 5), True),
-        (5, (4, 5), False),
-    ],
+@each_case(
+    (0, (4, 4), True), (3, (4, 4), True), (4, (4, 4), False), (4, (5, 4), True), (4, (4, 5), True), (5, (4, 5), False)
 )
 def test_a_queue_is_taken_from_the_client_when_it_is_there(
     queue_id: int, counts: tuple[int, int], allowed: bool

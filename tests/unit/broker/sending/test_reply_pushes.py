@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.groups.members import GroupMembers, HeartbeatSource
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.errors import ConnectionFailed, Rejected
@@ -45,7 +46,7 @@ def test_a_reply_is_done_when_its_client_has_confirmed_it() -> None:
     assert (harness.pushes.confirmed_count, harness.pushes.failed_count) == (1, 0)
 
 
-@pytest.mark.parametrize("answer", [Command(1, remark="process reply message fail"), ConnectionFailed("it left: fail")])
+@each_case(Command(1, remark="process reply message fail"), ConnectionFailed("it left: fail"))
 def test_a_client_that_refuses_or_leaves_makes_the_reply_fail_and_frees_its_place(
     answer: Command | ConnectionFailed,
 ) -> None:

@@ -6,13 +6,14 @@ from contextlib import ExitStack
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.sending.large_batches import LargeBatches
 from orbitmq.broker.sending.tables import host_of
 from orbitmq.errors import Rejected
 from orbitmq.model.message import Host
 
 
-@pytest.mark.parametrize(("remote", "host"), [("10.0.0.9:5", Host("10.0.0.9", 5)), ("[::1]:65535", Host("::1", 65535))])
+@each_case(("10.0.0.9:5", Host("10.0.0.9", 5)), ("[::1]:65535", Host("::1", 65535)))
 def test_a_peer_becomes_a_host(remote: str, host: Host) -> None:
     assert host_of(remote) == host
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.settings.changes import CHANGEABLE, RunTimeSettings, changed_config, with_kept_changes
 from orbitmq.errors import ConfigError, Rejected
@@ -50,9 +51,9 @@ def test_the_next_start_reads_what_was_kept(tmp_path: Path) -> None:
     assert with_kept_changes(given) is given
 
 
-@pytest.mark.parametrize("text", ["storePathRootDir=/tmp", "fileReservedTime=x", "\\u12"])
-def test_a_file_of_changes_that_cannot_be_used_is_an_error(tmp_path: Path, text: str) -> None:
-    (tmp_path / "config").mkdir()
+@each_case("storePathRootDir=/tmp", "fileReservedTime=x", "\\u12")
+def test_a_file_of_changes_that_cannot_be_used_is_an_error(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir(exist_ok=True)
     (tmp_path / "config" / "broker.properties").write_text(text)
     with pytest.raises(ConfigError):
         with_kept_changes(config(tmp_path))

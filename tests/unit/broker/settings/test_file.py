@@ -8,24 +8,22 @@ from pathlib import Path
 import javaproperties
 import pytest
 
+from cases import each_case
 from orbitmq.broker.settings.file import SettingsFile, changed_text, check_keys
 from orbitmq.errors import ConfigError
 
 
-@pytest.mark.parametrize(
-    ("text", "changes", "expected"),
-    [
-        ("", {"a": "1"}, "a=1\n"),
-        ("a=0\n# b\nb : 2\n", {"b": "3"}, "a=0\n# b\nb=3\n"),
-        ("a=0", {"b": "3"}, "a=0\nb=3\n"),
-        ("a=0\na=1\n", {"a": "2"}, "a=2\na=2\n"),
-        ("ab=0\n", {"a": "2"}, "ab=0\na=2\n"),
-        ("a=0\r\nb=1\r\n", {"a": "2"}, "a=2\nb=1\n"),
-        ("c=x\\\na=0\n", {"a": "2"}, "c=x\\\na=0\n\na=2\n"),
-        ("a=x\\\n  y\nb=1\n", {"a": "2"}, "a=x\\\n  y\nb=1\n\na=2\n"),
-        ("a 0\n", {"a": "2"}, "a 0\na=2\n"),
-        ("c=x\\", {"a": "2"}, "c=x\\\n\na=2\n"),
-    ],
+@each_case(
+    ("", {"a": "1"}, "a=1\n"),
+    ("a=0\n# b\nb : 2\n", {"b": "3"}, "a=0\n# b\nb=3\n"),
+    ("a=0", {"b": "3"}, "a=0\nb=3\n"),
+    ("a=0\na=1\n", {"a": "2"}, "a=2\na=2\n"),
+    ("ab=0\n", {"a": "2"}, "ab=0\na=2\n"),
+    ("a=0\r\nb=1\r\n", {"a": "2"}, "a=2\nb=1\n"),
+    ("c=x\\\na=0\n", {"a": "2"}, "c=x\\\na=0\n\na=2\n"),
+    ("a=x\\\n  y\nb=1\n", {"a": "2"}, "a=x\\\n  y\nb=1\n\na=2\n"),
+    ("a 0\n", {"a": "2"}, "a 0\na=2\n"),
+    ("c=x\\", {"a": "2"}, "c=x\\\n\na=2\n"),
 )
 def test_lines_of_changed_keys_are_rebuilt_and_no_others(text: str, changes: dict[str, str], expected: str) -> None:
     changed = changed_text(text, changes)
@@ -38,8 +36,8 @@ def test_what_is_no_settings_file_is_not_touched() -> None:
         changed_text("a=\\u12", {"a": "1"})
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640])
-def test_who_could_not_read_the_file_cannot_after_a_change(tmp_path: Path, mode: int) -> None:
+@each_case(0o600, 0o640)
+def test_who_could_not_read_the_file_cannot_after_a_change(mode: int, tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text("initAuthenticationUser=secret\n")
     path.chmod(mode)

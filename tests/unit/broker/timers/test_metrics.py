@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.errors import HeaderError
 
@@ -44,7 +45,7 @@ def test_a_topic_and_all_of_them_are_forgotten() -> None:
     assert b'"timingCount":{}' in metrics.format()
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"timingCount":{"a":1}}', b'{"timingCount":{"a":{}}}', b"x"])
+@each_case(b"", b"[]", b'{"timingCount":{"a":1}}', b'{"timingCount":{"a":{}}}', b"x")
 def test_what_is_no_such_file_is_refused(data: bytes) -> None:
     with pytest.raises(HeaderError, match="timer metrics"):
         TimerMetrics.parse(data)

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.timers import timers as module
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.broker.timers.timers import Timers
@@ -190,10 +192,7 @@ def test_what_takes_back_a_message_that_is_not_there_leaves_no_trace_in_the_coun
     assert world.delivered() == []
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [{}, {"REAL_TOPIC": "t", "REAL_QID": "0", "TIMER_OUT_MS": "x"}, {"TIMER_OUT_MS": "5", "REAL_QID": "0"}],
-)
+@each_case({}, {"REAL_TOPIC": "t", "REAL_QID": "0", "TIMER_OUT_MS": "x"}, {"TIMER_OUT_MS": "5", "REAL_QID": "0"})
 def test_a_message_without_time_or_topic_stops_nothing(properties: dict[str, str], world: World) -> None:
     world.add_raw(properties)
     world.add(b"next", 2_000)
@@ -506,10 +505,9 @@ def _played(seed: int, *, log_file_size: int) -> tuple[dict[str, bytes], object]
     return {str(path): bytes(file.buffer) for path, file in world.disk.files.items()}, (counts, delays)
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("log_file_size", [7 * 52, 1 << 16])
+@each_case(*product(range(12), [7 * 52, 1 << 16]))
 def test_with_templates_all_files_and_counts_are_as_without_them(
-    monkeypatch: pytest.MonkeyPatch, seed: int, log_file_size: int
+    seed: int, log_file_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_templates = _played(seed, log_file_size=log_file_size)
     found = []

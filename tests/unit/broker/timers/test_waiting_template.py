@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each_case
 from orbitmq.broker.timers import waiting_template
 from orbitmq.broker.timers.waiting_template import WaitingTemplates
 from orbitmq.model.message import TimerProperty
@@ -53,45 +54,39 @@ def test_a_template_is_made_when_its_text_comes_again() -> None:
     assert templates.find((WAITING % b"BB22").replace(b"5000", b"6000")) is None
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        WAITING.replace(b"UNIQ_KEY", b"KEYS") % b"AA01",
-        b"X" + WAITING % b"AA01",
-        WAITING % b"",
-        WAITING % b"A-1",
-        WAITING % b"A\x01B",
-        WAITING % b"AA01" + b"UNIQ_KEY\x01BB\x02",
-        BEHIND + b"UNIQ_KEY\x01AA01",
-        b"A\x01\xff\x02" + WAITING % b"AA01",
-        (WAITING % b"AA01").replace(b"5000", b"5x"),
-        (WAITING % b"AA01").replace(b"TIMER_OUT_MS\x015000\x02", b""),
-        (WAITING % b"AA01").replace(b"REAL_TOPIC\x01t\x02", b""),
-        (WAITING % b"AA01").replace(b"REAL_TOPIC\x01t\x02", b"REAL_TOPIC\x01SCHEDULE_TOPIC_XXXX\x02"),
-        (WAITING % b"AA01").replace(b"REAL_QID\x013\x02", b"REAL_QID\x01x\x02"),
-        WAITING % b"AA01" + b"__CRC32#\x011\x02",
-        WAITING % b"AA01" + b"TIMER_DEL_UNIQKEY\x01t+K\x02",
-        WAITING % b"AA01" + b"TIMER_ENQUEUE_MS\x011\x02",
-        WAITING % b"AA01" + b"TIMER_DEQUEUE_MS\x011\x02",
-        WAITING % b"AA01" + b"TIMER_ROLL_TIMES\x011\x02",
-        WAITING % b"AA01" + b"B\x01" + b"x" * 2_000 + b"\x02",
-    ],
+@each_case(
+    WAITING.replace(b"UNIQ_KEY", b"KEYS") % b"AA01",
+    b"X" + WAITING % b"AA01",
+    WAITING % b"",
+    WAITING % b"A-1",
+    WAITING % b"A\x01B",
+    WAITING % b"AA01" + b"UNIQ_KEY\x01BB\x02",
+    BEHIND + b"UNIQ_KEY\x01AA01",
+    b"A\x01\xff\x02" + WAITING % b"AA01",
+    (WAITING % b"AA01").replace(b"5000", b"5x"),
+    (WAITING % b"AA01").replace(b"TIMER_OUT_MS\x015000\x02", b""),
+    (WAITING % b"AA01").replace(b"REAL_TOPIC\x01t\x02", b""),
+    (WAITING % b"AA01").replace(b"REAL_TOPIC\x01t\x02", b"REAL_TOPIC\x01SCHEDULE_TOPIC_XXXX\x02"),
+    (WAITING % b"AA01").replace(b"REAL_QID\x013\x02", b"REAL_QID\x01x\x02"),
+    WAITING % b"AA01" + b"__CRC32#\x011\x02",
+    WAITING % b"AA01" + b"TIMER_DEL_UNIQKEY\x01t+K\x02",
+    WAITING % b"AA01" + b"TIMER_ENQUEUE_MS\x011\x02",
+    WAITING % b"AA01" + b"TIMER_DEQUEUE_MS\x011\x02",
+    WAITING % b"AA01" + b"TIMER_ROLL_TIMES\x011\x02",
+    WAITING % b"AA01" + b"B\x01" + b"x" * 2_000 + b"\x02",
 )
 def test_what_has_no_template_is_left_to_be_parsed(properties: bytes) -> None:
     assert taught(properties).find(properties) is None
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        BEHIND + b"UNIQ_KEY\x01AA01\x02",
-        (WAITING % b"AA01")[:-1],
-        b"\x02A\x01\x02BC\x02" + WAITING % b"AA01",
-        b"A\x01UNIQ_KEX\x02" + WAITING % b"AA01",
-        b"AA01\x01AA01\x02" + WAITING % b"AA01",
-        "Ä\x01ö\x02".encode() + WAITING % b"AA01",
-        WAITING % b"AA01" + b"A\x01first\x02A\x01second\x02TAGS\x01b\x02TAGS\x01\x02",
-    ],
+@each_case(
+    BEHIND + b"UNIQ_KEY\x01AA01\x02",
+    (WAITING % b"AA01")[:-1],
+    b"\x02A\x01\x02BC\x02" + WAITING % b"AA01",
+    b"A\x01UNIQ_KEX\x02" + WAITING % b"AA01",
+    b"AA01\x01AA01\x02" + WAITING % b"AA01",
+    "Ä\x01ö\x02".encode() + WAITING % b"AA01",
+    WAITING % b"AA01" + b"A\x01first\x02A\x01second\x02TAGS\x01b\x02TAGS\x01\x02",
 )
 def test_unusual_text_around_the_key_is_formatted_as_parsing_and_formatting_do(properties: bytes) -> None:
     templates = taught(properties)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.topics.attributes import (
     apply_attribute_changes,
     missing_attribute,
@@ -11,24 +12,19 @@ from orbitmq.broker.topics.attributes import (
 from orbitmq.errors import Rejected
 
 
-@pytest.mark.parametrize(
-    ("text", "changes"),
-    [
-        (None, {}),
-        ("", {}),
-        (",,", {}),
-        ("+a=b,-c", {"+a": "b", "-c": ""}),
-        ("+a=b=c,,", {"+a": "b=c"}),
-        ("+a=", {"+a": ""}),
-    ],
+@each_case(
+    (None, {}),
+    ("", {}),
+    (",,", {}),
+    ("+a=b,-c", {"+a": "b", "-c": ""}),
+    ("+a=b=c,,", {"+a": "b=c"}),
+    ("+a=", {"+a": ""}),
 )
 def test_changes_are_read_with_their_signs(text: str | None, changes: dict[str, str]) -> None:
     assert parse_attribute_changes(text) == changes
 
 
-@pytest.mark.parametrize(
-    "text", ["a=b", "+", "-", "+=b", "+a=b,c", "+a=b,+a=c", "+a", "-a=b", " +a=b", "+a=b, -c", "+a=b,,-c"]
-)
+@each_case("a=b", "+", "-", "+=b", "+a=b,c", "+a=b,+a=c", "+a", "-a=b", " +a=b", "+a=b, -c", "+a=b,,-c")
 def test_a_change_without_sign_or_name_is_refused(text: str) -> None:
     with pytest.raises(Rejected) as caught:
         parse_attribute_changes(text)
@@ -42,23 +38,20 @@ def test_changes_set_and_remove_and_leave_the_rest() -> None:
     assert before == {"cleanup.policy": "DELETE", "message.type": "FIFO", "reserve.time": "7"}
 
 
-@pytest.mark.parametrize(
-    ("before", "changes"),
-    [
-        (None, {"+unknown": "1"}),
-        (None, {"+message.type": "x"}),
-        (None, {"+message.type": ""}),
-        (None, {"+reserve.time": "-2"}),
-        (None, {"+reserve.time": "9223372036854775808"}),
-        (None, {"message.type": "FIFO"}),
-        (None, {"": "FIFO"}),
-        (None, {"-message.type": ""}),
-        (None, {"+message.type": "FIFO", "-message.type": ""}),
-        ({"message.type": "FIFO"}, {"-message.type": "", "+message.type": "DELAY"}),
-        ({}, {"-message.type": ""}),
-        ({}, {"+queue.type": "SimpleCQ"}),
-        ({"cleanup.policy": "DELETE"}, {"-cleanup.policy": ""}),
-    ],
+@each_case(
+    (None, {"+unknown": "1"}),
+    (None, {"+message.type": "x"}),
+    (None, {"+message.type": ""}),
+    (None, {"+reserve.time": "-2"}),
+    (None, {"+reserve.time": "9223372036854775808"}),
+    (None, {"message.type": "FIFO"}),
+    (None, {"": "FIFO"}),
+    (None, {"-message.type": ""}),
+    (None, {"+message.type": "FIFO", "-message.type": ""}),
+    ({"message.type": "FIFO"}, {"-message.type": "", "+message.type": "DELAY"}),
+    ({}, {"-message.type": ""}),
+    ({}, {"+queue.type": "SimpleCQ"}),
+    ({"cleanup.policy": "DELETE"}, {"-cleanup.policy": ""}),
 )
 def test_what_no_topic_may_have_is_refused(before: dict[str, str] | None, changes: dict[str, str]) -> None:
     with pytest.raises(Rejected) as caught:
@@ -71,13 +64,13 @@ def test_a_new_topic_may_have_what_cannot_be_changed_later() -> None:
     assert apply_attribute_changes(None, wanted) == {name[1:]: value for name, value in wanted.items()}
 
 
-@pytest.mark.parametrize(("kind", "version"), [("LITE", "5.5"), ("PRIORITY", "5.4")])
+@each_case(("LITE", "5.5"), ("PRIORITY", "5.4"))
 def test_types_of_a_later_version_are_refused_with_its_number(kind: str, version: str) -> None:
     with pytest.raises(Rejected, match=f"message.type={kind} needs a broker of RocketMQ {version}"):
         apply_attribute_changes(None, {"+message.type": kind})
 
 
-@pytest.mark.parametrize("attribute", ["queue.type=BatchCQ", "cleanup.policy=COMPACTION"])
+@each_case("queue.type=BatchCQ", "cleanup.policy=COMPACTION")
 def test_an_attribute_that_would_promise_what_is_missing_is_refused_by_its_name(attribute: str) -> None:
     name, _, value = attribute.partition("=")
     with pytest.raises(Rejected, match=f"{attribute} is not supported"):

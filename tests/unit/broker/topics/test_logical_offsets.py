@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.topics import logical_offsets
 from orbitmq.broker.topics.logical_offsets import LogicalQueue, Steps
 from orbitmq.errors import Rejected
@@ -104,7 +105,7 @@ def test_a_new_group_begins_at_0_where_a_logical_queue_is_a_plain_one() -> None:
     assert (asked, headers[0].set_zero_if_not_found, reply) == ([("a", 3)], True, offset(0))
 
 
-@pytest.mark.parametrize(("committed", "expected"), [(9_999, ("a", 3, 9_999)), (10_004, ("b", 0, 4))])
+@each_case((9_999, ("a", 3, 9_999)), (10_004, ("b", 0, 4)))
 def test_a_groups_place_is_kept_with_the_item_it_lies_in(committed: int, expected: tuple[str, int, int]) -> None:
     steps = logical_offsets.commit_offset(QUEUE, UpdateConsumerOffset(**GROUP, commit_offset=committed))
     _, (header,), reply = played(steps, Reply())

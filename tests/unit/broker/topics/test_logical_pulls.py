@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.broker.topics.logical_pulls import logical_answer
 from orbitmq.model.static_topic import MappingItem
 from orbitmq.net.dispatch.reply import Reply
@@ -36,13 +35,10 @@ def answer(
     return reply.code, found.next_begin_offset, found.min_offset, found.max_offset, found.offset_delta  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
-        (FIRST, (FOUND, 7, 2, 20_000, 0)),
-        (MIDDLE, (FOUND, 10_007, 10_002, 20_000, 10_000)),
-        (LEADER, (FOUND, 20_007, 20_002, 20_009, 20_000)),
-    ],
+@each_case(
+    (FIRST, (FOUND, 7, 2, 20_000, 0)),
+    (MIDDLE, (FOUND, 10_007, 10_002, 20_000, 10_000)),
+    (LEADER, (FOUND, 20_007, 20_002, 20_009, 20_000)),
 )
 def test_messages_come_with_logical_offsets(item: MappingItem, expected: tuple[int, ...]) -> None:
     assert answer(ALL, item, 5, FOUND, 7, 2, 9) == expected
@@ -53,14 +49,10 @@ def test_no_reader_is_sent_behind_the_end_of_an_item() -> None:
     assert answer((FIRST, ended, LEADER), ended, 5, FOUND, 7, 2, 9)[:2] == (FOUND, 10_006)
 
 
-@pytest.mark.parametrize(
-    ("item", "expected"), [(FIRST, (RETRY, 10_000, 10_000, 20_000)), (MIDDLE, (RETRY, 20_000, 20_000, 20_000))]
-)
-@pytest.mark.parametrize("code", [NOT_FOUND, MOVED])
-def test_a_reader_at_the_end_of_an_older_item_goes_on_in_the_next_one(
-    item: MappingItem, expected: tuple[int, ...], code: int
-) -> None:
-    assert answer(ALL, item, 9, code, 9, 2, 9)[:4] == expected
+@each_case(NOT_FOUND, MOVED)
+def test_a_reader_at_the_end_of_an_older_item_goes_on_in_the_next_one(code: int) -> None:
+    assert answer(ALL, FIRST, 9, code, 9, 2, 9)[:4] == (RETRY, 10_000, 10_000, 20_000)
+    assert answer(ALL, MIDDLE, 9, code, 9, 2, 9)[:4] == (RETRY, 20_000, 20_000, 20_000)
 
 
 def test_a_reader_at_the_end_waits_while_the_next_item_is_not_decided() -> None:
@@ -73,19 +65,16 @@ def test_a_reader_at_the_leaders_end_waits() -> None:
     assert answer((FIRST,), FIRST, 9, NOT_FOUND, 9, 2, 9) == (NOT_FOUND, 9, 2, 9, 0)
 
 
-@pytest.mark.parametrize(
-    ("item", "offset", "code", "expected"),
-    [
-        (FIRST, 1, MOVED, (MOVED, 2)),
-        (FIRST, 1, NOT_FOUND, (MOVED, 2)),
-        (MIDDLE, 1, MOVED, (RETRY, 10_002)),
-        (LEADER, 1, MOVED, (RETRY, 20_002)),
-        (LEADER, 12, MOVED, (MOVED, 20_009)),
-        (LEADER, 12, NOT_FOUND, (NOT_FOUND, 20_012)),
-        (FIRST, 5, RETRY, (RETRY, 12)),
-        (MIDDLE, 5, RETRY, (RETRY, 10_012)),
-        (LEADER, 5, RETRY, (RETRY, 20_012)),
-    ],
+@each_case(
+    (FIRST, 1, MOVED, (MOVED, 2)),
+    (FIRST, 1, NOT_FOUND, (MOVED, 2)),
+    (MIDDLE, 1, MOVED, (RETRY, 10_002)),
+    (LEADER, 1, MOVED, (RETRY, 20_002)),
+    (LEADER, 12, MOVED, (MOVED, 20_009)),
+    (LEADER, 12, NOT_FOUND, (NOT_FOUND, 20_012)),
+    (FIRST, 5, RETRY, (RETRY, 12)),
+    (MIDDLE, 5, RETRY, (RETRY, 10_012)),
+    (LEADER, 5, RETRY, (RETRY, 20_012)),
 )
 def test_an_offset_that_is_not_there_is_told_as_java_tells_it(
     item: MappingItem, offset: int, code: int, expected: tuple[int, int]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.topics import logical_queues
 from orbitmq.broker.topics.logical_offsets import ItemRequest, LogicalQueue, Steps
 from orbitmq.broker.topics.logical_queues import StaticTopics, ask_no_broker
@@ -39,7 +40,7 @@ def test_a_request_is_about_the_queue_that_its_broker_leads() -> None:
     assert static().queue_of(asked(1, "plain")) is None
 
 
-@pytest.mark.parametrize("queue_id", [0, 2, 3, -1])
+@each_case(0, 2, 3, -1)
 def test_a_queue_that_another_broker_leads_is_refused(queue_id: int) -> None:
     with pytest.raises(Rejected, match=f"t-{queue_id} does not exit in request process of current broker a") as refused:
         static().queue_of(asked(queue_id))
@@ -57,8 +58,8 @@ def test_any_queue_is_one_that_is_led_here() -> None:
         nothing.queue_of(asked(-1), picks_one=True)
 
 
-@pytest.mark.parametrize(("lo", "is_logical"), [("false", False), ("true", True), ("x", False)])
-def test_a_request_that_was_sent_on_is_about_a_queue_of_the_broker_itself(lo: str, *, is_logical: bool) -> None:
+@each_case(("false", False), ("true", True), ("x", False))
+def test_a_request_that_was_sent_on_is_about_a_queue_of_the_broker_itself(lo: str, is_logical: bool) -> None:
     request = Call(asked(1).header, Command(30, ext_fields={"lo": lo}), FakePeer(), 0)
     assert (static().queue_of(request) is not None) is is_logical
 

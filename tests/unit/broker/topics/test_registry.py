@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.broker.topics.registry import dead_letter_topic, retry_topic
 from orbitmq.broker.topics.table import TopicTable
@@ -63,12 +64,12 @@ def test_one_topic_too_many_is_not_made() -> None:
 WIDE = TopicConfig(topic="orders", read_queue_count=5, write_queue_count=2)
 
 
-@pytest.mark.parametrize("queue_id", [0, 2, 4])
+@each_case(0, 2, 4)
 def test_a_queue_is_there_when_it_can_be_read_or_written(queue_id: int) -> None:
     Registries(TopicTable([WIDE])).topics.check_queue("orders", queue_id)
 
 
-@pytest.mark.parametrize("queue_id", [-1, 5])
+@each_case(-1, 5)
 def test_a_queue_beyond_those_is_refused_with_1(queue_id: int) -> None:
     with pytest.raises(Rejected) as caught:
         Registries(TopicTable([WIDE])).topics.check_queue("orders", queue_id)
@@ -155,17 +156,14 @@ def test_a_message_goes_where_it_says() -> None:
     assert registries.log == []
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        {},
-        {"REAL_TOPIC": "t"},
-        {"REAL_TOPIC": "t", "REAL_QID": "-1"},
-        {"REAL_TOPIC": "t", "REAL_QID": "1" * 10},
-        {"REAL_TOPIC": "", "REAL_QID": "1"},
-        {"REAL_TOPIC": "../t", "REAL_QID": "1"},
-        {"REAL_TOPIC": "t" * 256, "REAL_QID": "1"},
-    ],
+@each_case(
+    {},
+    {"REAL_TOPIC": "t"},
+    {"REAL_TOPIC": "t", "REAL_QID": "-1"},
+    {"REAL_TOPIC": "t", "REAL_QID": "1" * 10},
+    {"REAL_TOPIC": "", "REAL_QID": "1"},
+    {"REAL_TOPIC": "../t", "REAL_QID": "1"},
+    {"REAL_TOPIC": "t" * 256, "REAL_QID": "1"},
 )
 def test_a_message_that_says_no_topic_and_queue_goes_nowhere(properties: dict[str, str]) -> None:
     assert MissingTopics(Registries().topics).destination(properties, 1) is None

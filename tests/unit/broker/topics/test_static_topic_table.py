@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.errors import Rejected
 from orbitmq.model.static_topic import MappingItem, QueueMapping
@@ -29,20 +30,17 @@ def test_a_later_mapping_changes_what_it_names_and_leaves_the_other_queues() -> 
     assert table.version.counter == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"epoch": 4}, "small epoch 4 < 5"),
-        ({"epoch": 6, "scope": "other"}, "unmatched scope other"),
-        ({"queues": {0: (OWN,)}}, "equal epoch with null data"),
-        ({"epoch": 6, "queues": {0: (OWN._replace(queue_id=9),)}}, "generation 0"),
-        ({"queues": {0: MOVED, 1: (OWN._replace(queue_id=1),)}}, "leader of this epoch"),
-        ({"epoch": 6, "queue_count": 16_385}, "totalQueues"),
-        ({"epoch": 6, "queue_count": -1}, "totalQueues"),
-        ({"epoch": 6, "queues": {-1: (OWN,)}}, "hostedQueues"),
-        ({"epoch": 6, "queues": {16_384: (OWN,)}}, "hostedQueues"),
-        ({"epoch": 6, "queues": {0: (OWN._replace(generation=-1),)}}, "gen"),
-    ],
+@each_case(
+    ({"epoch": 4}, "small epoch 4 < 5"),
+    ({"epoch": 6, "scope": "other"}, "unmatched scope other"),
+    ({"queues": {0: (OWN,)}}, "equal epoch with null data"),
+    ({"epoch": 6, "queues": {0: (OWN._replace(queue_id=9),)}}, "generation 0"),
+    ({"queues": {0: MOVED, 1: (OWN._replace(queue_id=1),)}}, "leader of this epoch"),
+    ({"epoch": 6, "queue_count": 16_385}, "totalQueues"),
+    ({"epoch": 6, "queue_count": -1}, "totalQueues"),
+    ({"epoch": 6, "queues": {-1: (OWN,)}}, "hostedQueues"),
+    ({"epoch": 6, "queues": {16_384: (OWN,)}}, "hostedQueues"),
+    ({"epoch": 6, "queues": {0: (OWN._replace(generation=-1),)}}, "gen"),
 )
 def test_a_mapping_that_is_older_contradicts_or_makes_no_queue_is_refused(changes: dict[str, Any], why: str) -> None:
     table = StaticTopicTable([mapping()])

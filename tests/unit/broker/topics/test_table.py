@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.topics.system_topics import system_topics
 from orbitmq.broker.topics.table import TopicTable, check_topic_name, plain_topic, with_lmq_topics
@@ -80,16 +82,13 @@ def test_attributes_are_added_and_removed_by_their_signs(topics: TopicTable) -> 
     assert changed.attributes == {"queue.type": "SimpleCQ", "reserve.time": "2"}
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        TopicConfig(topic="../../etc"),
-        TopicConfig(topic="a" * 128),
-        TopicConfig(topic="t", read_queue_count=0),
-        TopicConfig(topic="t", write_queue_count=1_000_000),
-        TopicConfig(topic="t", perm=16),
-        TopicConfig(topic="t", topic_filter_type="BOTH"),
-    ],
+@each_case(
+    TopicConfig(topic="../../etc"),
+    TopicConfig(topic="a" * 128),
+    TopicConfig(topic="t", read_queue_count=0),
+    TopicConfig(topic="t", write_queue_count=1_000_000),
+    TopicConfig(topic="t", perm=16),
+    TopicConfig(topic="t", topic_filter_type="BOTH"),
 )
 def test_a_forbidden_topic_is_refused(bad: TopicConfig, topics: TopicTable) -> None:
     before = topics.version
@@ -126,27 +125,21 @@ def test_a_topic_name_outside_the_alphabet_answers_29() -> None:
     assert caught.value.code == 29
 
 
-@pytest.mark.parametrize(
-    "topic",
-    [
-        TopicConfig(topic="t", read_queue_count=1, write_queue_count=1),
-        TopicConfig(topic="t", read_queue_count=16_384, write_queue_count=16_384),
-        TopicConfig(topic="t", perm=0),
-        TopicConfig(topic="t", perm=15),
-        TopicConfig(topic="t", topic_filter_type="MULTI_TAG"),
-    ],
+@each_case(
+    TopicConfig(topic="t", read_queue_count=1, write_queue_count=1),
+    TopicConfig(topic="t", read_queue_count=16_384, write_queue_count=16_384),
+    TopicConfig(topic="t", perm=0),
+    TopicConfig(topic="t", perm=15),
+    TopicConfig(topic="t", topic_filter_type="MULTI_TAG"),
 )
 def test_a_topic_at_the_limits_is_taken(topic: TopicConfig) -> None:
     assert table().update(topic, now_ms=2) == topic
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        TopicConfig(topic="t", read_queue_count=16_385),
-        TopicConfig(topic="t", write_queue_count=0),
-        TopicConfig(topic="t", perm=-1),
-    ],
+@each_case(
+    TopicConfig(topic="t", read_queue_count=16_385),
+    TopicConfig(topic="t", write_queue_count=0),
+    TopicConfig(topic="t", perm=-1),
 )
 def test_a_topic_just_beyond_the_limits_is_refused(bad: TopicConfig) -> None:
     with pytest.raises(Rejected) as caught:
@@ -214,22 +207,21 @@ async def test_a_pull_waits_for_an_lmq_that_has_no_message_yet(serve: Serve) -> 
         assert (await waiting)[0].code == 0
 
 
-@pytest.mark.parametrize(
-    ("sent", "code"),
-    [
+async def test_names_are_looked_at_before_a_message_is_taken(serve: Serve) -> None:
+    rows = [
         (naming("orders"), 13),
         (naming(A, A), 13),
         (naming(A, TIMER_DELAY_SEC="60").replace(A, "orders"), 13),
         (naming(A, B), 0),
         (naming(A, B, "%LMQ%c"), 1),
-    ],
-)
-@pytest.mark.parametrize("key", ["", "UNIQ_KEY\x01K\x02"])  # the slow path's, and the fast path's
-async def test_names_are_looked_at_before_a_message_is_taken(serve: Serve, sent: str, code: int, key: str) -> None:
+    ]
     async with serve(**LIGHT, max_lmq_consume_queue_num=2) as harness:
-        for _ in range(3):
-            assert (await harness.send(properties=sent + key)).code == code
-        assert harness.broker.service.store.max_offset("t", 0) == (0 if code else 3)
+        store = harness.broker.service.store
+        for key, (sent, code) in product(["", "UNIQ_KEY\x01K\x02"], rows):  # the slow path's, and the fast path's
+            before = store.max_offset("t", 0)
+            for _ in range(3):
+                assert (await harness.send(properties=sent + key)).code == code, sent
+            assert store.max_offset("t", 0) == before + (0 if code else 3)
 
 
 @pytest.mark.parametrize("is_on", [False, True])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.transactions import messages
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import HALF_TOPIC
@@ -43,7 +44,7 @@ def test_a_half_message_without_a_unique_key_has_no_transaction_id() -> None:
     assert "__transactionId__" not in parse_properties(draft.properties)
 
 
-@pytest.mark.parametrize("name", ["DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
+@each_case("DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 def test_a_half_message_cannot_be_delayed(name: str) -> None:
     with pytest.raises(Rejected, match=f"cannot be delayed, it has {name}") as refused:
         messages.half_message(Draft("t", 2, b"x"), {**SENT, name: "3"})
@@ -51,14 +52,14 @@ def test_a_half_message_cannot_be_delayed(name: str) -> None:
     assert messages.half_message(Draft("t", 2, b"x"), {**SENT, name: "0"}).topic == HALF_TOPIC
 
 
-@pytest.mark.parametrize("group", ["", None])
+@each_case("", None)
 def test_a_half_message_of_no_producer_group_is_refused(group: str | None) -> None:
     properties = {name: value for name, value in SENT.items() if name != "PGROUP"}
     with pytest.raises(Rejected, match="PGROUP"):
         messages.half_message(Draft("t", 2, b"x"), properties if group is None else {**properties, "PGROUP": group})
 
 
-@pytest.mark.parametrize(("text", "is_half"), [("true", True), ("TRUE", True), ("false", False), ("1", False)])
+@each_case(("true", True), ("TRUE", True), ("false", False), ("1", False))
 def test_tran_msg_is_read_as_java_reads_it(text: str, is_half: bool) -> None:
     assert messages.is_prepared({"TRAN_MSG": text}) is is_half
     assert not messages.is_prepared({})
@@ -117,16 +118,13 @@ def test_a_message_that_is_given_up_and_resumed_forgets_that_it_was_asked_about(
     }
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        {},
-        {"REAL_TOPIC": "t"},
-        {"REAL_QID": "1"},
-        {"REAL_TOPIC": "t", "REAL_QID": "-1"},
-        {"REAL_TOPIC": "t", "REAL_QID": "1234567890"},
-        {"REAL_TOPIC": "no name", "REAL_QID": "1"},
-    ],
+@each_case(
+    {},
+    {"REAL_TOPIC": "t"},
+    {"REAL_QID": "1"},
+    {"REAL_TOPIC": "t", "REAL_QID": "-1"},
+    {"REAL_TOPIC": "t", "REAL_QID": "1234567890"},
+    {"REAL_TOPIC": "no name", "REAL_QID": "1"},
 )
 def test_a_half_message_may_have_no_place_to_go(properties: dict[str, str]) -> None:
     assert messages.place_of(stored(Draft(HALF_TOPIC, 0, b"x", format_properties(properties)))) is None

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.broker.transactions.messages import op_form
 from orbitmq.broker.transactions.ops import OpBatch, OpSpans, removed_offsets
 from orbitmq.wire.messages.record import Record, format_record, parse_record
@@ -50,10 +49,7 @@ def test_a_refused_end_is_taken_back() -> None:
     assert batch.next() == (b"1,", 1, 222)
 
 
-@pytest.mark.parametrize(
-    ("body", "offsets"),
-    [(b"1,22,333,", [1, 22, 333]), (b"5", [5]), (b"", []), (b"x,-1,6,," + b"9" * 20 + b",\xff", [6])],
-)
+@each_case((b"1,22,333,", [1, 22, 333]), (b"5", [5]), (b"", []), (b"x,-1,6,," + b"9" * 20 + b",\xff", [6]))
 def test_an_op_message_is_read_as_java_writes_it(body: bytes, offsets: list[int]) -> None:
     assert list(removed_offsets(op(body))) == offsets
     assert list(removed_offsets(op(body, b"TAGS\x01x\x02"))) == []

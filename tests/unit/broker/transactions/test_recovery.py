@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.transactions.recovery import find_window
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import HALF_TOPIC, OP_TOPIC
@@ -110,7 +111,7 @@ def test_a_half_message_that_says_wrong_things_of_itself_ends_no_other(text: str
     assert world.open_bodies() == [b"1"]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case(*range(20))
 def test_after_any_history_and_any_kill_each_message_is_delivered_at_most_once_and_none_is_lost(seed: int) -> None:
     random = Random(seed)
     world = World(random.choice([FlushMode.ASYNC, FlushMode.SYNC]), op_size_max=random.choice([1, 8, 4096]))
@@ -155,7 +156,7 @@ def test_after_any_history_and_any_kill_each_message_is_delivered_at_most_once_a
     assert len(world.open_bodies()) == len(set(world.open_bodies())), seed
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_case(*range(12))
 def test_a_power_cut_loses_no_transaction_that_was_on_the_disk(seed: int) -> None:
     random = Random(seed)
     world = World()

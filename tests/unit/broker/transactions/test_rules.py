@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from orbitmq.broker.transactions.rules import (
     RENEW_AFTER_MS,
     CheckDecision,
@@ -33,16 +32,13 @@ def immune(seconds: str) -> Record:
     return half(CHECK_IMMUNITY_TIME_IN_SECONDS=seconds)
 
 
-@pytest.mark.parametrize(
-    ("age_ms", "decision"),
-    [
-        (-1, CheckDecision.CHECK),
-        (0, CheckDecision.STOP),
-        (5_999, CheckDecision.STOP),
-        (6_000, CheckDecision.CHECK),
-        (72 * 3_600_000, CheckDecision.CHECK),
-        (72 * 3_600_000 + 1, CheckDecision.GIVE_UP),
-    ],
+@each_case(
+    (-1, CheckDecision.CHECK),
+    (0, CheckDecision.STOP),
+    (5_999, CheckDecision.STOP),
+    (6_000, CheckDecision.CHECK),
+    (72 * 3_600_000, CheckDecision.CHECK),
+    (72 * 3_600_000 + 1, CheckDecision.GIVE_UP),
 )
 def test_a_producer_is_asked_when_its_time_is_over_and_a_message_given_up_when_it_is_old(
     age_ms: int, decision: CheckDecision
@@ -50,31 +46,22 @@ def test_a_producer_is_asked_when_its_time_is_over_and_a_message_given_up_when_i
     assert RULES.decide(half(), {}, BORN + age_ms) is decision
 
 
-@pytest.mark.parametrize(
-    ("text", "decision"),
-    [
-        ("14", CheckDecision.CHECK),
-        ("15", CheckDecision.GIVE_UP),
-        ("x", CheckDecision.CHECK),
-        ("-9", CheckDecision.CHECK),
-    ],
+@each_case(
+    ("14", CheckDecision.CHECK), ("15", CheckDecision.GIVE_UP), ("x", CheckDecision.CHECK), ("-9", CheckDecision.CHECK)
 )
 def test_a_message_is_given_up_after_so_many_checks(text: str, decision: CheckDecision) -> None:
     assert RULES.decide(half(), {"TRANSACTION_CHECK_TIMES": text}, BORN + 6_000) is decision
 
 
-@pytest.mark.parametrize(
-    ("text", "age_ms", "decision"),
-    [
-        ("60", 59_999, CheckDecision.SKIP),
-        ("60", 60_000, CheckDecision.CHECK),
-        ("60", -5, CheckDecision.SKIP),
-        ("3", 2_999, CheckDecision.SKIP),
-        ("3", 3_000, CheckDecision.CHECK),
-        ("x", 5_999, CheckDecision.SKIP),
-        ("x", 6_000, CheckDecision.CHECK),
-        ("9" * 500, 6_000, CheckDecision.CHECK),
-    ],
+@each_case(
+    ("60", 59_999, CheckDecision.SKIP),
+    ("60", 60_000, CheckDecision.CHECK),
+    ("60", -5, CheckDecision.SKIP),
+    ("3", 2_999, CheckDecision.SKIP),
+    ("3", 3_000, CheckDecision.CHECK),
+    ("x", 5_999, CheckDecision.SKIP),
+    ("x", 6_000, CheckDecision.CHECK),
+    ("9" * 500, 6_000, CheckDecision.CHECK),
 )
 def test_a_producer_may_ask_for_another_time(text: str, age_ms: int, decision: CheckDecision) -> None:
     assert RULES.decide(half(), {IMMUNE: text}, BORN + age_ms) is decision

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from orbitmq.broker.transactions import transactions
 from orbitmq.broker.transactions.messages import half_message, plain_ending
 from orbitmq.errors import Rejected, StoreUnavailable
@@ -55,7 +56,7 @@ def kept(world: World, body: bytes = b"x") -> AppendResult:
     return stored
 
 
-@pytest.mark.parametrize("decision", [COMMIT, ROLLBACK])
+@each_case(COMMIT, ROLLBACK)
 def test_a_half_message_that_was_kept_ends_as_one_that_is_read_from_the_log(decision: int) -> None:
     read, remembered = World(), World()
     one, other = read.prepare(b"x"), kept(remembered, b"x")
@@ -108,9 +109,9 @@ def test_a_kept_half_message_that_was_asked_about_ends_at_its_new_place(world: W
     assert world.records()[0].prepared_transaction_offset == renewed.result.physical_offset
 
 
-@pytest.mark.parametrize("first", [COMMIT, ROLLBACK])
-@pytest.mark.parametrize("second", [COMMIT, ROLLBACK])
-def test_a_transaction_ends_once(first: int, second: int, world: World) -> None:
+@each_case((COMMIT, COMMIT), (COMMIT, ROLLBACK), (ROLLBACK, COMMIT), (ROLLBACK, ROLLBACK))
+def test_a_transaction_ends_once(first: int, second: int) -> None:
+    world = World()
     half = world.prepare()
     world.end(half, first)
     count = len(world.records())

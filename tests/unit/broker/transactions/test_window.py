@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
-
+from cases import each_case
 from orbitmq.broker.transactions.window import EndedOffsets, Renewals
 
 
@@ -22,7 +21,7 @@ def test_everything_is_open_until_it_ends() -> None:
     assert ended.first_open(30, 20) == 20
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case(*range(20))
 def test_the_first_open_one_is_found_over_any_number_of_ended_ones(seed: int) -> None:
     random = Random(seed)
     floor = random.randrange(20_000)
