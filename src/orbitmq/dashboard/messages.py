@@ -26,6 +26,7 @@ from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import BODY_BYTES_SHOWN, summary
 from orbitmq.dashboard.requests import MESSAGE_FORM_SIZE_MAX
+from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.model.message import Message, StoredMessage
 
@@ -36,6 +37,8 @@ _PRETTY_SIZE_MAX = 4 * _SIZE_SHOWN
 _HEX_WIDTH = 16
 _GROUPS_MAX = 20
 """Groups of a topic whose clients can be asked to consume a message."""
+_KNOWN_MAX = 1_000
+"""Topics that the form completes, of the last look at the cluster."""
 RANGE_COUNT_MAX = 100
 """Messages of a time, or from an offset on, that one page shows."""
 TEXT_COUNT_MAX = 1_000
@@ -73,6 +76,7 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
         found, is_cut, notices = in_range.rows, in_range.is_cut, in_range.notices
         searched = _searched(in_range) if text else None
     values = {
+        "known_topics": sorted(watch_of(request).lists.topics)[:_KNOWN_MAX],
         "topic": topic,
         "q": wanted,
         "begin": begin,

@@ -176,6 +176,8 @@ async def test_a_message_is_found_by_id_and_by_key_and_shown_in_three_forms(brow
     (message_id,) = await send(browser, "orders", message)
     by_key = (await browser.json("/messages", topic="orders", q="k1"))["messages"]
     by_id = (await browser.json("/messages", topic="orders", q=message_id))["messages"]
+    await browser.client.get("/doctor?now=1")
+    assert '<option value="orders">' in await browser.html("/messages")
     assert [found["message_id"] for found in (*by_key, *by_id)] == [message_id] * 2
     found = (await browser.json(f"/topics/orders/messages/{message_id}"))["message"]
     assert found["json"] == '{\n  "amount": 7\n}'
