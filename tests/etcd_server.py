@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from children import freeze
 from orbitmq.broker.registration.addresses import kept_port
 
 ROOT = Path(__file__).parents[1]
@@ -79,7 +80,7 @@ class EtcdServer:
     def freeze(self) -> None:
         """Let it stand still: connections are taken, and nothing is answered."""
         assert self.process is not None
-        os.kill(self.process.pid, signal.SIGSTOP)
+        freeze(self.process.pid)
 
     def thaw(self) -> None:
         """Let it go on."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from children import freeze
 from crash.failover_hosts import HostCluster
 from crash.replicas import AUDITORS, Lost, until
 from orbitmq.errors import ClientError
@@ -125,7 +126,7 @@ class FailoverGroup:
     def freeze(self, member: str) -> None:
         """Let a member's process stand still."""
         self._frozen.add(self.pid(member))
-        os.kill(self.pid(member), signal.SIGSTOP)
+        freeze(self.pid(member))
 
     def thaw(self, member: str) -> None:
         """Let it go on."""

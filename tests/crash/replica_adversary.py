@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
 
+from children import freeze
 from crash.forging_proxy import Proxy
 from crash.replicas import Lost, Node, Replicas, background, until
 from orbitmq import ClientError, Message, Producer, SendStatus
@@ -91,7 +92,7 @@ async def strangers(home: Path, random: Random, connections: int) -> str:
         for has_slave in (False, True):
             if has_slave:
                 await replicas.new_slave()
-                os.kill(replicas.slave.pid, signal.SIGSTOP)
+                freeze(replicas.slave.pid)
             async with Sends(replicas).running(b"s") as sends:
                 await sends.more(5)
                 sockets = _sockets(replicas.master)

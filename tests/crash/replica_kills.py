@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import os
 import re
 import signal
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from children import freeze
 from crash.replica_claims import check_prefix, check_repeated
 from crash.replica_load import (
     DECIDED,
@@ -125,7 +125,7 @@ class Kills:
             if kind == "master":
                 await replicas.master.kill()
             elif kind == "frozen":
-                os.kill(replicas.slave.pid, signal.SIGSTOP)
+                freeze(replicas.slave.pid)
                 await asyncio.sleep(FROZEN_S)
                 await replicas.master.kill()
                 await replicas.slave.kill()

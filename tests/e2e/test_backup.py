@@ -11,6 +11,7 @@ from hashlib import sha256
 
 import pytest
 
+from children import freeze
 from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.backup.directory import read_manifest
@@ -181,7 +182,7 @@ async def test_a_broker_that_hangs_is_named_and_what_the_other_one_has_comes_bac
         assert isinstance(hanging, ServerProcess)
         assert hanging._process is not None
         pid = hanging._process.pid
-        os.kill(pid, signal.SIGSTOP)
+        freeze(pid)
         try:
             assert await orbitmq(source, "backup", tmp_path / "b", "--timeout-ms", 500) == 1
         finally:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from children import freeze
 from e2e.test_cli import run_command, serving
 from etcd_server import EtcdServer, etcd_server
 from orbitmq.broker.registration.addresses import kept_port
@@ -163,7 +164,7 @@ async def test_an_active_controller_that_stood_still_changes_nothing(tmp_path: P
         first = await group.leader()
         assert await group.apply(first, 1) == ResponseCode.SUCCESS
         pid = group.running[first].process.pid
-        os.kill(pid, signal.SIGSTOP)
+        freeze(pid)
         late = asyncio.ensure_future(group.apply(first, 2))  # it is there as soon as the process goes on
         second = await group.leader(first)
         os.kill(pid, signal.SIGCONT)

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from children import freeze
 from orbitmq import Message, Producer, PullConsumer, PushConsumer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
@@ -97,7 +98,7 @@ async def half_frozen() -> AsyncIterator[tuple[LocalCluster, str]]:
 def frozen(cluster: LocalCluster, broker: str) -> Iterator[None]:
     """Stop a broker's process (SIGSTOP), and let it go on at the end."""
     pid = cluster._broker(broker)._service._process.pid
-    os.kill(pid, signal.SIGSTOP)
+    freeze(pid)
     try:
         yield
     finally:

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from children import freeze
 from orbitmq.address import parse_address
 from orbitmq.client.loop_thread import LoopThread
 from orbitmq.model.route import ClusterInfo, TopicRoute
@@ -290,7 +291,7 @@ class Child:
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Stop the process inside."""
-        os.kill(self.process_id, signal.SIGSTOP)
+        freeze(self.process_id)
         try:
             yield
         finally:

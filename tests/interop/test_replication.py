@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from children import freeze
 from interop.drain import bodies
 from interop.peers import JavaBroker, PeerError, message
 from orbitmq.testing import LocalCluster
@@ -139,7 +138,7 @@ def test_a_java_slave_copies_our_master_and_goes_on_when_either_was_killed(java,
             assert send(700) == {"SEND_OK"}
             assert copied(), "what is acknowledged is in the slave's file"
             assert len(log_of(ours)) > 2
-            os.kill(slave.process.pid, signal.SIGSTOP)
+            freeze(slave.process.pid)
             assert send(1) == {"FLUSH_SLAVE_TIMEOUT"}
             slave.kill()
             java.wait_for(lambda: send(1) == {"SLAVE_NOT_AVAILABLE"}, "the master to know that the slave is gone")

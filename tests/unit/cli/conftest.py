@@ -37,10 +37,16 @@ class Result:
 def _same_logging_afterwards():
     """Commands that run servers set logging up for the whole process, which here is pytest's."""
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, levels = root.handlers[:], {logger: logger.level for logger in _loggers()}
     yield
     root.handlers[:] = handlers
-    root.setLevel(level)
+    for logger in _loggers():
+        logger.setLevel(levels.get(logger, logging.NOTSET))
+
+
+def _loggers():
+    known = logging.getLogger().manager.loggerDict.values()
+    return [logging.getLogger(), *(logger for logger in known if isinstance(logger, logging.Logger))]
 
 
 @pytest.fixture

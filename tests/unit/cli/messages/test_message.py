@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from children import freeze
 from orbitmq import Message, Producer, PullConsumer
 from orbitmq.admin import AdminClient
 from orbitmq.cli.main import main
@@ -128,7 +129,7 @@ async def test_a_frozen_broker_hides_no_message_of_the_other_one(capfdbinary, mo
             out, err = capfdbinary.readouterr()
             return int(code), out.decode(), err.decode()
 
-        os.kill(pid, signal.SIGSTOP)
+        freeze(pid)
         try:
             results = {
                 words: await call(*words)
