@@ -83,7 +83,7 @@ async def test_the_time_out_covers_all_attempts(cluster):
     cluster.a.silent.add(SendMessageV2)
     async with producer(cluster) as sender:
         with pytest.raises(SendFailed, match="may be stored all the same") as caught:
-            await sender.send(Message("orders", b"x"), timeout_ms=60)
+            await sender.send(Message("orders", b"x"), timeout_ms=500)
     assert [type(cause) for cause in caught.value.causes] == [RequestTimeout]
     assert cluster.a.address in str(caught.value)
 

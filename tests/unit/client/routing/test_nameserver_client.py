@@ -51,7 +51,7 @@ async def test_the_next_answer_is_asked_for_until_one_is_accepted():
 
 
 async def test_a_silent_server_is_passed_after_its_time():
-    async with name_servers(2, {}) as servers, client_of(*servers, timeout_ms=20) as client:
+    async with name_servers(2, {}) as servers, client_of(*servers, timeout_ms=500) as client:
         (silent,) = [server for server in servers if server.address == client.addresses[0]]
         silent.is_silent = True
         assert (await client.ask(QUERY)).code == ResponseCode.TOPIC_NOT_EXIST

@@ -49,6 +49,7 @@ async def test_errors_of_calls_say_where_the_address_was_learnt_and_what_to_try(
     cluster.topic("orders")
     cluster.a.silent.add(SendMessageV2)
     async with open_session(cluster, "orders") as found:
+        await found.pool.connect(cluster.a.address)  # the time of the call is for its answer
         with pytest.raises(RequestTimeout, match="did not answer") as slow:
             await found.call("broker-a", A_SEND, timeout_ms=20)
         await cluster.a.stop()
