@@ -285,7 +285,7 @@ def history(broker_name: str) -> str:
 
 
 _OF_NAME_SERVERS: dict[str, str | None] = {
-    "RocketmqNameServerBrokerCountDropped": command("route", "history", "--since", "10m"),
+    "RocketmqNameServerBrokerCountDropped": command("route", "history", "--since", "24h"),
     "RocketmqNameServerRouteQueriesFail": command("topic", "list"),
 }
 

@@ -358,7 +358,7 @@ HINTS: dict[str, str] = {
     BrokerAlertRule.DISK_FULL: "orbitmq broker config get fileReservedTime",
     BrokerAlertRule.DISK_NEARLY_FULL: "orbitmq broker config get fileReservedTime",
     BrokerAlertRule.NO_NAME_SERVER: "orbitmq broker config get namesrvAddr",
-    NameServerAlertRule.BROKER_COUNT_DROPPED: "orbitmq route history --since 10m",
+    NameServerAlertRule.BROKER_COUNT_DROPPED: "orbitmq route history --since 24h",
     NameServerAlertRule.ROUTE_QUERIES_FAIL: "orbitmq topic list",
 }
 

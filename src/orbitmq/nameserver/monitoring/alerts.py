@@ -18,6 +18,8 @@ from orbitmq.nameserver.monitoring.route_history import LostBroker
 
 WINDOW_MS = 300_000
 """Rules look back five minutes."""
+LOST_MS = 86_400_000
+"""A lost broker is an error within `WINDOW_MS`, and then a warning for a day, until it is back."""
 SAMPLE_MS = 2_500
 """Samples that follow one another faster are kept as one, so that probes in any number cost the same."""
 WINDOW_MS_MIN = 30_000
@@ -47,7 +49,7 @@ class NameServerAlertRule(StrEnum):
 class NameServerState:
     """What is known of a NameServer at one moment; counters only ever grow.
 
-    `lost` are the brokers of the window that left without a good-bye and are not back; `memory_limit` is what the process may use (control group or machine), in bytes; 0 when unknown.
+    `lost` are the brokers of the last `LOST_MS` that left without a good-bye and are not back; `memory_limit` is what the process may use (control group or machine), in bytes; 0 when unknown.
     """
 
     at_ms: int
@@ -89,8 +91,10 @@ class AlertRules:
         if last.lost:
             more = f", and {len(last.lost) - NAMED_MAX} more" if len(last.lost) > NAMED_MAX else ""
             named = ", ".join(broker.text for broker in last.lost[:NAMED_MAX])
+            reason = f"gone without a good-bye: {named}{more}"
             names = tuple(broker.name for broker in last.lost)
-            yield Alert(NameServerAlertRule.BROKER_COUNT_DROPPED, f"gone without a good-bye: {named}{more}", names)
+            is_warning = all(broker.at_ms < last.at_ms - WINDOW_MS for broker in last.lost)
+            yield Alert(NameServerAlertRule.BROKER_COUNT_DROPPED, reason, names, is_warning)
         if last.memory_limit and last.memory > MEMORY_RATIO_MAX * last.memory_limit:
             share = last.memory / last.memory_limit
             yield Alert(NameServerAlertRule.MEMORY_HIGH, f"{share:.0%} of {last.memory_limit} bytes of memory are used")

@@ -13,6 +13,7 @@ from orbitmq.clock import Clock
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.monitoring.alerts import Alert, AlertLog
 from orbitmq.nameserver.monitoring.alerts import (
+    LOST_MS,
     WINDOW_MS,
     AlertRules,
     NameServerAlertRule,
@@ -99,8 +100,8 @@ class NameServerMonitor:
 
     @property
     def lost_count(self) -> int:
-        """Brokers that left without a good-bye in the last minutes and are not back."""
-        return len(self._lost.since(self._clock() - WINDOW_MS))
+        """Brokers that left without a good-bye in the last day and are not back."""
+        return len(self._lost.since(self._clock() - LOST_MS))
 
     @property
     def route_queries(self) -> int:
@@ -125,7 +126,7 @@ class NameServerMonitor:
         alerts = self._rules.add(
             NameServerState(
                 at_ms=self._clock(),
-                lost=self._lost.since(self._clock() - WINDOW_MS),
+                lost=self._lost.since(self._clock() - LOST_MS),
                 route_queries=self.route_queries,
                 route_failures=self.route_failures,
                 route_misses=self._route_misses,

@@ -53,7 +53,7 @@ class NameServerMetrics:
     def _routes(self) -> Iterator[Metric]:
         make, tables = self._make, self._tables
         yield make.gauge("registered_brokers", "registeredBrokerCount: brokers with a lease", tables.broker_count)
-        text = "Brokers that left without a good-bye in the last five minutes and are not back"
+        text = "Brokers that left without a good-bye in the last day and are not back"
         yield make.gauge("vanished_brokers", text, self._monitor.lost_count)
         yield make.gauge("registered_topics", "registeredTopicCount: topics with a route", tables.topic_count)
         changes = [((kind, cause), count) for (kind, cause), count in self._monitor.changes.items()]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -146,7 +147,7 @@ class RouteHistory:
 
 
 class LostBroker(NamedTuple):
-    """A broker that is gone: `cluster/name:id`, the same with its address and why, and since when (ms since 1970)."""
+    """A broker that is gone: `cluster/name:id`, the same with its address, why and when; and since when in ms since 1970."""
 
     name: str
     text: str
@@ -168,7 +169,8 @@ class LostBrokers:
         cause, at_ms, _ = change.trigger
         if change.kind is ChangeKind.BROKER_LEFT and cause in _NO_GOOD_BYE:
             name = f"{change.cluster}/{change.broker_name}:{change.broker_id}"
-            self._brokers[member] = LostBroker(name, f"{name} at {change.address} ({cause})", at_ms)
+            since = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
+            self._brokers[member] = LostBroker(name, f"{name} at {change.address} ({cause}, {since}Z)", at_ms)
             if len(self._brokers) > BROKERS_MAX:
                 del self._brokers[next(iter(self._brokers))]
 

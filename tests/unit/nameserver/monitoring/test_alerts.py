@@ -48,6 +48,12 @@ def test_lost_brokers_are_one_alert_that_names_three(count, named):
     assert alert.subjects == tuple(f"c/b{number}:0" for number in range(count))
 
 
+@each_case((300, False), (301, True))
+def test_a_lost_broker_is_an_error_for_five_minutes_and_then_a_warning_until_it_is_back(after_s, is_warning):
+    (alert,) = AlertRules().add(sample(after_s, lost=[lost("b")]))
+    assert alert.is_warning is is_warning
+
+
 def test_the_alert_ends_when_no_broker_is_missed_any_more():
     assert rules_after(sample(0), sample(10, lost=[lost("b")]), sample(20)) == []
 
