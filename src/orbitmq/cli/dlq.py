@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,13 +10,15 @@ import typer
 
 from orbitmq.cli.access import Access, command
 from orbitmq.cli.terminal.exits import ExitCode
-from orbitmq.cli.terminal.options import FormatOption, GroupArgument
+from orbitmq.cli.terminal.options import FormatOption, GroupArgument, SchemaOption
 from orbitmq.cli.terminal.output import Format, Row, format_cell, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
+from orbitmq.errors import HeaderError
 
 if TYPE_CHECKING:
     from orbitmq.admin.dead_letter_client import DeadLetters
     from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection
+    from orbitmq.body_schemas import Schema
     from orbitmq.client.send.result import SendResult
 
 app = typer.Typer(help="List and show dead letters, and send them again.", no_args_is_help=True, rich_markup_mode=None)
@@ -77,17 +80,20 @@ async def show(
     output: Annotated[
         Format, typer.Option("--output", "-o", help="table, or json: one object a line, with properties and body.")
     ] = Format.TABLE,
+    schema: SchemaOption = None,
 ) -> None:
     """Show a group's dead letters, with where they came from."""
-    selection = parse_selection(start, end, broker, ids, count)
+    from orbitmq.body_schemas import load_schema
 
+    selection = parse_selection(start, end, broker, ids, count)
+    decode = load_schema(schema)
     rows: list[Row] = []
     async with _dead_letters(access) as dead_letters:
         async for letter in dead_letters.read(group, selection):
             if output is Format.JSON:
-                _write_document(letter)
+                _write_document(letter, decode)
             else:
-                rows.append(_row(letter))
+                rows.append(_row(letter, decode))
     if output is Format.TABLE:
         show_rows(rows, _COLUMNS, output)
 
@@ -218,8 +224,13 @@ def _dead_letters(access: Access) -> DeadLetters:
     return access.connect(DeadLetters)
 
 
-def _row(letter: DeadLetter) -> Row:
-    message = letter.message
+def _row(letter: DeadLetter, schema: Schema | None) -> Row:
+    message, body = letter.message, bytes(letter.message.body)
+    if schema is not None:
+        try:
+            body = json.dumps(schema(body), ensure_ascii=False).encode()
+        except HeaderError as error:
+            say(f"{letter.place}: {error.remark}")
     texts = {
         "origin_topic": letter.origin_topic,
         "origin_id": letter.origin_id,
@@ -232,18 +243,18 @@ def _row(letter: DeadLetter) -> Row:
         "place": str(letter.place),
         "reconsume_times": message.reconsume_times,
         "stored": format_time(message.stored_at_ms),
-        "body": _begin(message.body),
+        "body": _begin(body),
     }
 
 
-def _begin(body: bytes | memoryview) -> str:
+def _begin(body: bytes) -> str:
     """Return the beginning of a body as a cell."""
-    text = bytes(body[: BODY_LENGTH * 4]).decode(errors="replace")
+    text = body[: BODY_LENGTH * 4].decode(errors="replace")
     is_cut = len(body) > BODY_LENGTH * 4 or len(text) > BODY_LENGTH
     return printable(text[:BODY_LENGTH], is_cell=True) + ("…" if is_cut else "")
 
 
-def _write_document(letter: DeadLetter) -> None:
+def _write_document(letter: DeadLetter, schema: Schema | None) -> None:
     import orjson
 
     from orbitmq.cli.messages.message_format import format_json_line
@@ -253,6 +264,6 @@ def _write_document(letter: DeadLetter) -> None:
         "origin_topic": letter.origin_topic,
         "origin_id": letter.origin_id,
         "reconsume_times": letter.message.reconsume_times,
-        **orjson.loads(format_json_line(letter.message)),
+        **orjson.loads(format_json_line(letter.message, schema)),
     }
     show_json(document, is_line=True)

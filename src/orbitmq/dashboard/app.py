@@ -12,9 +12,9 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
@@ -31,6 +31,7 @@ from starlette.types import Receive, Scope, Send
 from orbitmq.address import format_address, is_wildcard
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.audit import AuditLogging, LogOfChanges
+from orbitmq.body_schemas import Schema
 from orbitmq.dashboard import (
     accounts,
     brokers,
@@ -133,6 +134,7 @@ class DashboardOptions:
         is_read_only: nothing is changed, whatever a user's role is.
         audit: takes a record of every change.
         certificate: for HTTPS, with its private key; None: HTTP.
+        schemas: what decodes the bodies of a topic, by its name.
     """
 
     host: str = "127.0.0.1"
@@ -143,6 +145,7 @@ class DashboardOptions:
     audit: LogOfChanges | None = None
     certificate: Path | None = None
     private_key: Path | None = None
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.host not in LOOPBACK and self.logins is None:
@@ -267,7 +270,7 @@ def make_app(clients: ClusterClients, options: DashboardOptions) -> Starlette:
     state = app.state
     state.clients, state.logins, state.audit = clients, options.logins, options.audit or AuditLogging()
     state.is_read_only, state.is_secure = options.is_read_only, options.certificate is not None
-    state.watch = Watch(clients)
+    state.watch, state.schemas = Watch(clients), options.schemas
     state.streams, state.searches, state.searching = [], [], asyncio.Semaphore(SEARCHES_AT_A_TIME)
     state.login_queue = LoginQueue(1 if options.logins is None else options.logins.at_a_time)
     state.sessions, state.attempts = Sessions[ClusterClients](), Attempts()

@@ -19,6 +19,7 @@ from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.message_ranges import ranges_from, ranges_of_time, read_ranges
 from orbitmq.admin.messages import FoundMessages
 from orbitmq.admin.traces import MessageWay, find_way
+from orbitmq.body_schemas import Schema
 from orbitmq.client.consume.start_offsets import OffsetRange
 from orbitmq.client.send.result import SendResult
 from orbitmq.dashboard.answers import Page, link, missing
@@ -27,7 +28,7 @@ from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import BODY_BYTES_SHOWN, summary
 from orbitmq.dashboard.requests import MESSAGE_FORM_SIZE_MAX
 from orbitmq.dashboard.watching import watch_of
-from orbitmq.errors import InvalidArgument, OrbitError, RouteNotFound
+from orbitmq.errors import HeaderError, InvalidArgument, OrbitError, RouteNotFound
 from orbitmq.model.message import Message, StoredMessage
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
@@ -185,7 +186,7 @@ async def message(request: Request, clients: ClusterClients) -> Page:
         return Page("error.html", "No message", {"error": f"{topic} has no message {wanted}"}, 404)
     groups, problem = await _groups(answering, found)
     values = {
-        "message": _document(found),
+        "message": _document(found) | await asyncio.to_thread(_decoded, found, request.app.state.schemas.get(topic)),
         "way": _steps(way),
         "missing": [*way.notices, *filter(None, [problem])],
         "groups": groups,
@@ -235,6 +236,17 @@ def _document(found: StoredMessage) -> dict[str, Any]:
         "json": _pretty(shown),
         "hex": _hex(shown[: 4 * 1024]),
     }
+
+
+def _decoded(found: StoredMessage, schema: Schema | None) -> dict[str, str | None]:
+    """Return the body as its topic's schema reads it, as JSON on several lines, or why it does not."""
+    decoded = problem = None
+    try:
+        if schema is not None:
+            decoded = _pretty(json.dumps(schema(bytes(found.body))).encode()) or "too long to be shown"
+    except HeaderError as error:
+        problem = error.remark
+    return {"decoded": decoded, "schema_error": problem}
 
 
 def _pretty(body: bytes) -> str | None:

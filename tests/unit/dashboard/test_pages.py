@@ -11,6 +11,7 @@ import pytest
 from orbitmq import Message, Producer, PushConsumer
 from orbitmq.admin import AdminClient
 from orbitmq.dashboard.answers import PAGE_SIZE, time_element, time_text
+from orbitmq.errors import HeaderError
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig
 
@@ -185,6 +186,21 @@ async def test_a_message_is_found_by_id_and_by_key_and_shown_in_three_forms(brow
     assert found["properties"]["colour"] == "red"
     assert "amount" in await browser.html(f"/topics/orders/messages/{message_id}")
     assert "no message" in await browser.html(f"/topics/orders/messages/{'0' * 32}", status=404)
+
+
+async def test_a_body_is_shown_as_its_topics_schema_reads_it_or_why_it_does_not(browser: Browser) -> None:
+    def sum_of(body: bytes) -> Any:
+        if not body:
+            raise HeaderError("empty")
+        return {"sum": sum(body)}
+
+    browser.app.state.schemas = {"orders": sum_of}
+    pages = []
+    for body in (b"\x01\x02", b""):
+        (message_id,) = await send(browser, "orders", Message("orders", body))
+        pages.append(await browser.html(f"/topics/orders/messages/{message_id}"))
+    assert "{\n  &#34;sum&#34;: 3\n}" in pages[0]
+    assert '<p class="problem" role="status">empty</p>' in pages[1]
 
 
 async def test_a_topic_is_shown_without_the_broker_that_is_silent(half_silent: Browser) -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orbitmq.cli.terminal.exits import explain
-from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, NameServersOption, SecurityOption, TopicArgument
+from orbitmq.cli.terminal.options import (
+    DEFAULT_NAME_SERVERS,
+    NameServersOption,
+    SchemaOption,
+    SecurityOption,
+    TopicArgument,
+)
 from orbitmq.cli.terminal.output import Format, say
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 from orbitmq.errors import ClientError
@@ -56,15 +63,18 @@ def consume(
     ] = r"%s\n",
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
     security: SecurityOption = None,
+    schema: SchemaOption = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="table, or json: one object a line.")] = Format.TABLE,
 ) -> None:
     """Print a topic's messages: those that are there, or with --follow those to come, too."""
+    from orbitmq.body_schemas import load_schema
     from orbitmq.cli.messages.message_format import format_json_line, parse_template
     from orbitmq.client.pull_consumer import PullConsumer
     from orbitmq.net.loop import run
     from orbitmq.net.security.client_security import load_security
 
-    formatter = format_json_line if output is Format.JSON else parse_template(template)
+    decode = load_schema(schema)
+    formatter = partial(format_json_line, schema=decode) if output is Format.JSON else parse_template(template, decode)
     since_ms = parse_start(start)
 
     async def work() -> int:

@@ -9,9 +9,7 @@ import typer
 
 from orbitmq.cli.access import Access, command
 from orbitmq.cli.terminal.exits import ExitCode
-from orbitmq.cli.terminal.options import (
-    TopicArgument,
-)
+from orbitmq.cli.terminal.options import SchemaOption, TopicArgument
 from orbitmq.cli.terminal.output import Format, format_time, say, show_rows
 from orbitmq.cli.terminal.printable import printable
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
@@ -19,6 +17,7 @@ from orbitmq.cli.terminal.times import TIME_HELP, parse_time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from orbitmq.body_schemas import Schema
     from orbitmq.model.message import StoredMessage
 
 app = typer.Typer(
@@ -66,11 +65,15 @@ async def show(
     topic: TopicArgument,
     message_id: Annotated[str, typer.Argument(metavar="ID", help="The id that its client gave it, or its broker.")],
     output: OutputOption = Format.JSON,
+    schema: SchemaOption = None,
 ) -> None:
     """Show one message by its id. Exit code 1 when there is none."""
+    from orbitmq.body_schemas import load_schema
+
+    decode = load_schema(schema)
     async with access.admin() as admin:
         found = await admin.message_by_id(topic, message_id)
-    _show([] if found is None else [found], output)
+    _show([] if found is None else [found], output, decode)
 
 
 @command(app, "resend")
@@ -115,12 +118,12 @@ async def recall(
     print(printable(message_id))
 
 
-def _show(messages: Sequence[StoredMessage], output: Format) -> None:
+def _show(messages: Sequence[StoredMessage], output: Format, schema: Schema | None = None) -> None:
     if output is Format.JSON:
         from orbitmq.cli.messages.message_format import format_json_line
 
         for message in messages:
-            sys.stdout.buffer.write(format_json_line(message))
+            sys.stdout.buffer.write(format_json_line(message, schema))
         sys.stdout.flush()
     elif messages:
         rows = [

@@ -8,13 +8,16 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from orbitmq.cli.terminal.output import format_time
-from orbitmq.errors import InvalidArgument
+from orbitmq.cli.terminal.output import format_time, say
+from orbitmq.errors import HeaderError, InvalidArgument
 from orbitmq.model.message import StoredMessage
+
+if TYPE_CHECKING:
+    from orbitmq.body_schemas import Schema
 
 Formatter = Callable[[StoredMessage], bytes]
 
@@ -35,8 +38,11 @@ _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 _PART = re.compile(r"%(?P<token>.?)|\\x(?P<byte>[0-9a-fA-F]{2})|\\(?P<escape>.?)|(?P<text>[^%\\]+)", re.DOTALL)
 
 
-def parse_template(text: str) -> Formatter:
+def parse_template(text: str, schema: Schema | None = None) -> Formatter:
     r"""Return the formatter that a template such as `"%q %o %s\n"` spells.
+
+    Args:
+        schema: decodes the body that %s stands for; one that does not fit it is written as it is.
 
     Raises:
         InvalidArgument: a token or an escape that does not exist.
@@ -46,7 +52,7 @@ def parse_template(text: str) -> Formatter:
         if (token := found["token"]) is not None:
             if token not in _TOKENS:
                 raise InvalidArgument("format", f"%{token}", f"% and one of {' '.join(_TOKENS)}")
-            parts.append(_TOKENS[token])
+            parts.append(_decoded(schema) if token == "s" and schema is not None else _TOKENS[token])
         elif (byte := found["byte"]) is not None:
             parts.append(_constant(bytes.fromhex(byte)))
         elif (escape := found["escape"]) is not None:
@@ -60,8 +66,12 @@ def parse_template(text: str) -> Formatter:
     return lambda message: b"".join([part(message) for part in parts])
 
 
-def format_json_line(message: StoredMessage) -> bytes:
-    """Return a message as one JSON object and a line's end; a body that is no UTF-8 is given in base64."""
+def format_json_line(message: StoredMessage, schema: Schema | None = None) -> bytes:
+    """Return a message as one JSON object and a line's end; a body that is no UTF-8 is given in base64.
+
+    Args:
+        schema: decodes the body, too; one that does not fit it has a `schema_error`.
+    """
     document: dict[str, Any] = {
         "topic": message.topic,
         "broker": message.broker_name,
@@ -81,7 +91,24 @@ def format_json_line(message: StoredMessage) -> bytes:
         document["body"] = body.decode()
     except UnicodeDecodeError:
         document["body_base64"] = base64.b64encode(body).decode()
+    if schema is not None:
+        try:
+            document["decoded"] = schema(body)
+        except HeaderError as error:
+            document["schema_error"] = error.remark
     return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _decoded(schema: Schema) -> Formatter:
+    def format_body(message: StoredMessage) -> bytes:
+        body = bytes(message.body)
+        try:
+            return orjson.dumps(schema(body))
+        except HeaderError as error:
+            say(f"{message.broker_name} queue {message.queue_id} offset {message.queue_offset}: {error.remark}")
+            return body
+
+    return format_body
 
 
 def _constant(content: bytes) -> Formatter:

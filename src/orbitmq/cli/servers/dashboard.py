@@ -23,6 +23,7 @@ from orbitmq.cli.terminal.options import (
 from orbitmq.cli.terminal.output import Format, say
 
 if TYPE_CHECKING:
+    from orbitmq.body_schemas import Schema
     from orbitmq.dashboard.app import Dashboard, DashboardOptions
     from orbitmq.dashboard.users import Logins
 
@@ -71,6 +72,14 @@ def dashboard(
         Path | None,
         typer.Option("--audit-log", metavar="FILE", help="A line of JSON for every change.  [default: the log]"),
     ] = None,
+    schemas: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema",
+            metavar="TOPIC=FILE",
+            help="Decode a topic's bodies: orders=orders.avsc (Avro), orders=orders.desc:shop.Order (Protobuf). May be repeated.",
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option("--certificate", metavar="FILE", help="For HTTPS, in PEM.")
     ] = None,
@@ -104,10 +113,21 @@ def dashboard(
             audit=None if audit_log is None else AuditFile(audit_log),
             certificate=certificate,
             private_key=private_key,
+            schemas=dict(map(_schema, schemas or ())),
         )
         return serve(name_servers, given, timeout_ms=timeout_ms, security=access.load_security())
 
     run(serve_until_signal(make, lambda service: show_ready(output, dashboard=service.url)))
+
+
+def _schema(given: str) -> tuple[str, Schema]:
+    """Return the topic and the schema of `TOPIC=FILE`."""
+    from orbitmq.body_schemas import load_schema
+
+    topic, equals, file = given.partition("=")
+    if not (topic and equals):
+        raise typer.BadParameter(f"{given!r} is not TOPIC=FILE", param_hint="--schema")
+    return topic, load_schema(file)
 
 
 def _logins(access: Access, users: Path | None, cluster_users: bool) -> Logins | None:

@@ -101,6 +101,14 @@ TopicArgument = Annotated[
 GroupArgument = Annotated[
     str, typer.Argument(metavar="GROUP", help="The consumer group.", autocompletion=complete_group)
 ]
+SchemaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="Decode bodies by a schema: orders.avsc (Avro), or orders.desc:shop.Order (Protobuf's descriptors, and a message's name).",
+    ),
+]
 ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster's brokers.")]
 BrokerOption = Annotated[str | None, typer.Option("--broker", help="Only the broker of this name.")]
 

@@ -73,6 +73,18 @@ def test_a_message_is_shown_by_its_id(orbitmq, topic):
     assert orbitmq("message", "show", topic, found["message_id"], "-o", "table").rows[0][0] == found["message_id"]
 
 
+def test_a_body_is_shown_as_its_schema_reads_it(orbitmq, topic, tmp_path):
+    send(orbitmq, topic, "\x04hi", "k")
+    schema = tmp_path / "texts.avsc"
+    schema.write_text('{"type": "string"}')
+    (found,) = orbitmq("message", "find", topic, "k", "-o", "json").json_lines
+    shown = orbitmq("message", "show", topic, found["message_id"], "--schema", schema).json
+    assert (shown["body"], shown["decoded"]) == ("\x04hi", "hi")
+    assert orbitmq("consume", topic, "--schema", schema).out == '"hi"\n'
+    wrong = orbitmq("consume", topic, "--schema", tmp_path)
+    assert (wrong.code, "schema" in wrong.err) == (2, True)
+
+
 def test_what_is_not_there_ends_with_1(orbitmq, topic):
     send(orbitmq, topic, "one", "k")
     for words in (("find", topic, "none"), ("find", topic, "k", "--to", 5), ("show", topic, "0A0B")):

@@ -6,7 +6,7 @@ import pytest
 
 from cases import each_case
 from orbitmq.cli.messages.message_format import format_json_line, parse_template
-from orbitmq.errors import InvalidArgument
+from orbitmq.errors import HeaderError, InvalidArgument
 from orbitmq.model.message import StoredMessage
 
 
@@ -63,3 +63,21 @@ def test_a_body_that_is_no_text_comes_in_base64():
     document = json.loads(format_json_line(stored(b"\xff")))
     assert document["body_base64"] == "/w=="
     assert "body" not in document
+
+
+def number_of(body):
+    if not body.isdigit():
+        raise HeaderError("no number")
+    return {"number": int(body)}
+
+
+def test_a_schema_adds_what_the_body_means_or_why_it_does_not_fit():
+    assert json.loads(format_json_line(stored(b"7"), number_of))["decoded"] == {"number": 7}
+    refused = json.loads(format_json_line(stored(b"x"), number_of))
+    assert (refused["body"], refused["schema_error"], "decoded" in refused) == ("x", "no number", False)
+
+
+def test_a_template_has_the_decoded_body_or_the_bytes_and_a_line_about_them(capsys):
+    formatter = parse_template(r"%o %s", number_of)
+    assert [formatter(stored(body)) for body in (b"7", b"x")] == [b'7 {"number":7}', b"7 x"]
+    assert capsys.readouterr().err.endswith("queue 3 offset 7: no number\n")

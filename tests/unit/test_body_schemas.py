@@ -1,0 +1,91 @@
+"""Claims about bodies that a schema's file decodes. The files and bodies are made by the libraries' own writers."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import fastavro
+import pytest
+from google.protobuf import descriptor_pb2
+
+from cases import each_case
+from orbitmq.body_schemas import load_schema
+from orbitmq.errors import ConfigError, HeaderError
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "raw", "type": "bytes"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    ],
+}
+
+
+@pytest.fixture
+def avro(tmp_path):
+    path = tmp_path / "orders.avsc"
+    path.write_text(json.dumps(ORDER))
+    return load_schema(str(path))
+
+
+@pytest.fixture
+def protobuf_file(tmp_path):
+    field = descriptor_pb2.FieldDescriptorProto
+    order = descriptor_pb2.DescriptorProto(
+        name="Order",
+        field=[
+            field(name="order_id", number=1, type=field.TYPE_INT32),
+            field(name="to", number=2, type=field.TYPE_STRING),
+        ],
+    )
+    file = descriptor_pb2.FileDescriptorProto(name="shop.proto", package="shop", message_type=[order])
+    path = tmp_path / "orders.desc"
+    path.write_bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
+    return path
+
+
+def avro_body():
+    stream = io.BytesIO()
+    at = datetime(2026, 11, 29, tzinfo=UTC)
+    fastavro.schemaless_writer(stream, ORDER, {"id": 7, "raw": b"\xff\0", "at": at, "price": Decimal("3.50")})
+    return stream.getvalue()
+
+
+def test_an_avro_body_becomes_json_with_bytes_in_base64_and_times_as_text(avro):
+    assert avro(avro_body()) == {"id": 7, "raw": "/wA=", "at": "2026-11-29 00:00:00+00:00", "price": "3.50"}
+
+
+def test_a_protobuf_body_becomes_json_with_the_fields_as_the_schema_names_them(protobuf_file):
+    assert load_schema(f"{protobuf_file}:shop.Order")(b"\x08\x07\x12\x04Kiel") == {"order_id": 7, "to": "Kiel"}
+
+
+def test_a_body_that_does_not_fit_is_refused_and_never_shown_in_part(avro, protobuf_file):
+    protobuf = load_schema(f"{protobuf_file}:shop.Order")
+    for decode, body in (
+        (avro, b""),
+        (avro, avro_body()[:-1]),
+        (avro, avro_body() + b"x"),
+        (protobuf, b"\x08"),
+        (protobuf, b"{}"),
+    ):
+        with pytest.raises(HeaderError, match="the body does not fit the schema: "):
+            decode(body)
+
+
+@each_case("orders.json", "missing.avsc", "missing.desc:shop.Order", "orders.desc:")
+def test_what_names_no_schema_is_refused_by_its_name(text):
+    with pytest.raises(ConfigError, match=rf"schema.*{text}"):
+        load_schema(text)
+
+
+def test_a_file_that_is_not_a_schema_and_a_message_that_it_does_not_have_are_refused(tmp_path, protobuf_file):
+    (tmp_path / "bad.avsc").write_text('{"type": "recrd"}')
+    for text in (f"{tmp_path}/bad.avsc", f"{protobuf_file}:shop.Click"):
+        with pytest.raises(ConfigError, match="a schema that can be read"):
+            load_schema(text)
