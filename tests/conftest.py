@@ -33,7 +33,7 @@ WORKERS = 2
 ASYNC_LIMIT_S = 120
 """An async test that hangs fails with the place where it hangs; none takes this long."""
 
-# The machine's speed is no property of the code; a failing example is printed with the blob that repeats it.
+# The machine's speed is not a property of the code; a failing example is printed with the blob that repeats it.
 _checks = [HealthCheck.too_slow]
 settings.register_profile("orbitmq", deadline=None, print_blob=True, suppress_health_check=_checks)
 # What a command of make runs has the same examples each time, so that luck fails no run; others are for the proof, and for single files.

@@ -48,7 +48,7 @@ def parse_name_servers(text: str | Iterable[str]) -> tuple[str, ...]:
     """Return `host:port` strings from `"h:p;h:p"` or a list of them; the port is 9876 when it is left out.
 
     Raises:
-        InvalidArgument: no address, or one that is no `host:port`.
+        InvalidArgument: no address, or one that is not a `host:port`.
     """
     try:
         parts = _SEPARATORS.split(text) if isinstance(text, str) else [p for t in text for p in _SEPARATORS.split(t)]

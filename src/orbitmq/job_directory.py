@@ -51,7 +51,7 @@ def check_claimable(directory: Path, subject: Mapping[str, str]) -> None:
     found = directory if directory.exists() else next(parent for parent in directory.parents if parent.exists())
     if not found.is_dir() or not os.access(found, os.W_OK | os.X_OK):
         raise ConfigError(
-            "directory", str(directory), f"one that can be written: {found} is no directory that this user may write"
+            "directory", str(directory), f"one that can be written: {found} is not a directory that this user may write"
         )
     if found != directory:
         return

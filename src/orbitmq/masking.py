@@ -1,7 +1,7 @@
 """Secrets in settings and records, masked by one rule, which goes by the names of the values. Pure.
 
 A name holds a secret where it contains password, secret, credential, token or the like, or ends with the key of something private
-(`secretKey`, `privateKey`), unless its end says that the value is no secret itself, as in `privateKeyPath`. Values inside of
+(`secretKey`, `privateKey`), unless its end says that the value is not a secret itself, as in `privateKeyPath`. Values inside of
 JSON texts are masked as well. Booleans and empty values stay.
 """
 

@@ -102,7 +102,7 @@ def parse_addresses(key: str, text: str) -> tuple[str, ...]:
     """Parse a list of servers, `host:port` joined with `;`; none where the text is blank.
 
     Raises:
-        ConfigError: one of them is no host:port.
+        ConfigError: one of them is not a host:port.
     """
     try:
         return parse_name_servers(text) if text.strip() else ()

@@ -38,7 +38,7 @@ Played = dict[str, list[Finding]]
 
 def main() -> int:
     """Play, print, keep."""
-    logging.getLogger("orbitmq").addHandler(logging.NullHandler())  # what clients say of outages is no news here
+    logging.getLogger("orbitmq").addHandler(logging.NullHandler())  # what clients say of outages is not news here
     options = _parser().parse_args()
     chosen = list(_chosen(options.only, options.cast))
     if not chosen:

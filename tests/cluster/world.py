@@ -262,7 +262,7 @@ class Load:
 
 
 async def eventually(look: Callable[[], Awaitable[Any]], what: str, timeout_s: float = 300) -> Any:
-    """Look again and again until the answer is true; `timeout_s` ends a wait in vain, and is no bound."""
+    """Look again and again until the answer is true; `timeout_s` ends a wait in vain, and is not a bound."""
     try:
         async with asyncio.timeout(timeout_s):
             while not (found := await look()):

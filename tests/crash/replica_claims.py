@@ -44,7 +44,7 @@ def check_repeated(
 
 
 def check_prefix(copy: bytes, log: bytes) -> None:
-    """Raises Lost: a slave's log is no beginning of its master's."""
+    """Raises Lost: a slave's log is not a beginning of its master's."""
     if not log.startswith(copy):
         at = next(
             at

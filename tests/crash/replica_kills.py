@@ -208,7 +208,7 @@ class Kills:
         promises.seen.clear()
 
     async def _comes_back(self, old: Node) -> bool:
-        """Start the old master's store as a slave; say whether it follows. Raises Lost: it does so, and is no copy."""
+        """Start the old master's store as a slave; say whether it follows. Raises Lost: it does so, and is not a copy."""
         replicas, before, size = self._replicas, old.log(), len(old.said())
         await old.start("SLAVE")
 
@@ -220,7 +220,7 @@ class Kills:
         if NO_COPY.search(old.said()[size:]):
             after = old.log()
             if not before.startswith(after) or len(before) - len(after) > TORN_SIZE:
-                raise Lost(f"the old master in {old.home} is no copy, and has changed its log")
+                raise Lost(f"the old master in {old.home} is not a copy, and has changed its log")
             self.counts["old masters refused"] += 1
             return False
         replicas.slave = old

@@ -131,7 +131,7 @@ def test_stdout_has_nothing_but_answers_none_of_them_too_large(tmp_path: Path) -
             rest, _ = process.communicate(timeout=60)
         assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest.splitlines())
     assert process.returncode == 0
-    assert answers[None] == {"code": -32700, "message": "a line is no JSON"}
+    assert answers[None] == {"code": -32700, "message": "a line is not JSON"}
     assert answers[3]["isError"] is True
     assert answers[3]["content"][0]["text"] == "count: 0 is not allowed, expected greater than or equal to 1"
     assert answers[2]["isError"] is False

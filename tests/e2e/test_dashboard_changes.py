@@ -237,7 +237,7 @@ async def test_users_and_rules_are_created_and_deleted_on_a_cluster_with_acl(tmp
         await user.follow("Cancel")
         assert await user.text("h1") == "Users and rules"
         await user.follow("Delete otto")
-        await user.confirm("Delete the user otto with its rules?", "Delete", "otto is no user of broker-a any more")
+        await user.confirm("Delete the user otto with its rules?", "Delete", "otto is not a user of broker-a any more")
         assert await user.complaints() == []
 
 
@@ -327,7 +327,7 @@ def test_every_change_of_the_dashboard_is_made_here() -> None:
         "create_group": "Create a group", "delete_group": "Delete the group", "reset_group": "Reset", "clone_group": "Clone",
         "send_message": "Send a test message", "send_message_again": "is sent again", "consume_directly": "Consume",
         "resend_dead_letters": "Send all again", "change_setting": "New value of", "set_write_permission": "Take it",
-        "create_user": "Create a user", "delete_user": "is no user", "add_rule": "Preview", "delete_rule": "has no rule",
+        "create_user": "Create a user", "delete_user": "is not a user", "add_rule": "Preview", "delete_rule": "has no rule",
     }  # fmt: skip
     assert {change.action for change in CHANGES} == words.keys()
     assert [action for action, word in words.items() if text.count(word) < 2] == []

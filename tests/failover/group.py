@@ -318,7 +318,7 @@ class Group:
         end = len(broker.log)
         if master.log[:end] != broker.log:
             raise Violation(
-                f"the log of {broker.id} is no beginning of its master's, {master.id}, in epoch {broker.epoch}"
+                f"the log of {broker.id} is not a beginning of its master's, {master.id}, in epoch {broker.epoch}"
             )
         if self.random.random() < 0.8:
             broker.log += master.log[end : end + self.random.randrange(1, 6)]

@@ -85,8 +85,8 @@ BOMBS = {
     "unclosed text": b'{"a":"' + b"x" * 1_000_000,
     "backslashes": b'{"a":"' + b"\\" * 1_000_001,
     "wrong kinds": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":[],"U":{}}}}',
-    "queues that are no numbers": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"perm":true},"U":{}}}}',
-    "filter servers that are no texts": b'{"filterServerList":[1,{}]}',
+    "queues that are not numbers": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"perm":true},"U":{}}}}',
+    "filter servers that are not texts": b'{"filterServerList":[1,{}]}',
     "a topic of a million attributes": b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"attributes":{'
     + b",".join(b'"k%d":0' % number for number in range(1_000_000))
     + b'}},"U":{}}}}',

@@ -124,7 +124,7 @@ async def _in_turns(victim: Victim, command: list[str], count: int) -> tuple[Hon
     try:
         while done < count:
             done += min(FRAMES_PER_ROUND, count - done)
-            await quiet.register()  # a broker that is silent for 120 s is no honest one
+            await quiet.register()  # a broker that is silent for 120 s is not an honest one
             attacker.stdin.write(b"%d\n" % FRAMES_PER_ROUND)
             await _hear(attacker.stdout, b"ready")
             await quiet.ask_while(_for(QUIET_S))
@@ -160,7 +160,7 @@ def _for(seconds: float) -> Callable[[], bool]:
 
 
 def lying_lengths(size: Size) -> Figure:
-    """Declare lengths that are no lengths, and see what is allocated for them, and when the connection ends."""
+    """Declare lengths that are not lengths, and see what is allocated for them, and when the connection ends."""
     allocated = 0
     for data in LIES.values():
         tracemalloc.start()

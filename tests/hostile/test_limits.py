@@ -99,7 +99,7 @@ def test_a_registration_whose_texts_every_route_would_show_is_refused_when_they_
 MAPPINGS: dict[str, Any] = {
     "no table": [1, 2],
     "no object": {"T1": 7},
-    "a name that is no text": {"T1": {"bname": ["a"]}},
+    "a name that is not text": {"T1": {"bname": ["a"]}},
     "a number as name": {"T1": {"bname": 7}},
     "a name that means something elsewhere": {"T1": {"bname": "$(id)"}},
     "a topic that means something elsewhere": {"../T1": {"bname": "a"}},

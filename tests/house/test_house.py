@@ -34,6 +34,8 @@ def test_names_comments_and_pages_use_the_words_of_the_field() -> None:
     ("a message that nobody acknowledged", ["nobody"]),
     ("ParkedPull", ["Parked"]),
     ("_read_at_once", ["at_once"]),
+    ("a body that is no JSON", ["is no JSON"]),
+    ("there is no file any longer", []),
     ("Spark, a parkedPullsMax of 3, rocketmq_broker_store_trouble and `nobody`, besides", []),
 )
 def test_a_forbidden_word_is_found_in_names_and_texts(text: str, words: list[str]) -> None:

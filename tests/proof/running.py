@@ -30,7 +30,7 @@ class Ended(NamedTuple):
 
 
 class Interruption:
-    """Counts SIGINT, SIGTERM and SIGHUP. A child starts with their usual actions, for it is no handler of ours that it inherits."""
+    """Counts SIGINT, SIGTERM and SIGHUP. A child starts with their usual actions, for it is not a handler of ours that it inherits."""
 
     def __init__(self) -> None:
         self.count = 0

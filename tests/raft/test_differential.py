@@ -7,7 +7,7 @@ from raft import differential
 from raft.differential import Difference, Script, etcd_nodes, why_unavailable
 from raft.mutants import MUTANTS, planted
 
-pytestmark = pytest.mark.proof  # Go is no part of what `make test` sets up
+pytestmark = pytest.mark.proof  # Go is not part of what `make test` sets up
 FOUND = (
     "votes without a look at the log",
     "half is a majority",

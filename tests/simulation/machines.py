@@ -44,7 +44,7 @@ class Machine:
     """A machine. Its name is that of what runs there.
 
     Args:
-        directory: for the few files that are no part of its store.
+        directory: for the few files that are not part of its store.
         clock_rate: how fast its clock goes.
     """
 

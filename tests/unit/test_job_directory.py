@@ -40,7 +40,7 @@ def test_what_a_directory_would_be_refused_for_is_known_before_and_nothing_is_ma
     with pytest.raises(ConfigError, match="which holds other files"):
         check_claimable(tmp_path, SUBJECT)
     for directory in (tmp_path / "letter.txt", tmp_path / "letter.txt" / "below"):
-        with pytest.raises(ConfigError, match=r"letter\.txt is no directory"):
+        with pytest.raises(ConfigError, match=r"letter\.txt is not a directory"):
             check_claimable(directory, SUBJECT)
 
 

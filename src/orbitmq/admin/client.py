@@ -272,7 +272,7 @@ class AdminClient(ClusterAdmin):
         """Refuse a list for brokers (`namesrvAddr`) of which no NameServer answers: a broker that has it would be found no more.
 
         Raises:
-            InvalidArgument: none answers within two seconds, or one is no host:port.
+            InvalidArgument: none answers within two seconds, or one is not a host:port.
         """
 
         async def answers(address: str) -> bool:

@@ -132,7 +132,7 @@ class Controllers:
         """Let a member of the sync set lead; return the epoch that begins.
 
         Raises:
-            RemoteRefused: it is no living member of the sync set.
+            RemoteRefused: it is not a living member of the sync set.
             ClientError: as `ask`.
         """
         header = ElectMaster(broker_name=broker_name, broker_id=broker_id, designate_elect=True)

@@ -180,7 +180,7 @@ async def _route(pool: ConnectionPool, address: str, topic: str, timeout_ms: int
 async def _ask_ours(pool: ConnectionPool, address: str, header: object, timeout_ms: int) -> Command:
     answer = await _ask(pool, address, header, timeout_ms)
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        raise RemoteRefused(answer.code, "it is no orbitmq NameServer and keeps no history", address)
+        raise RemoteRefused(answer.code, "it is not an orbitmq NameServer and keeps no history", address)
     return expect(answer, address)
 
 

@@ -46,7 +46,7 @@ def check_topic(topic: str, what: str, own: Container[str] = (), *, name: str = 
         name: of the argument.
 
     Raises:
-        InvalidArgument: the system owns the topic, or it is no name.
+        InvalidArgument: the system owns the topic, or it is not a name.
     """
     kind = kind_of(check_name(name, topic), own)
     if what in MAY[kind]:
@@ -64,7 +64,7 @@ def check_group(group: str, *, name: str = "group") -> None:
     """Refuse to change a group of the system.
 
     Raises:
-        InvalidArgument: brokers read under this name themselves, and would lose their place; or it is no name.
+        InvalidArgument: brokers read under this name themselves, and would lose their place; or it is not a name.
     """
     if is_system_group(check_name(name, group, GROUP_LENGTH_MAX)):
         raise InvalidArgument(name, group, "a group that RocketMQ does not keep for itself")

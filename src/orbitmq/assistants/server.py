@@ -154,8 +154,8 @@ class _Messages:
 def _problem(error: Exception) -> ErrorData:
     is_json = isinstance(error, ValidationError) and all(part["type"] != "json_invalid" for part in error.errors())
     if is_json:
-        return ErrorData(code=INVALID_REQUEST, message="a line is no message of JSON-RPC 2.0")
-    return ErrorData(code=PARSE_ERROR, message="a line is no JSON")
+        return ErrorData(code=INVALID_REQUEST, message="a line is not a message of JSON-RPC 2.0")
+    return ErrorData(code=PARSE_ERROR, message="a line is not JSON")
 
 
 class HttpServer:

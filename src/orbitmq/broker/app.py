@@ -213,7 +213,7 @@ class Broker:
         """Register with these NameServers (`host:port;host:port`) from now on.
 
         Raises:
-            ConfigError: one of them is no host:port.
+            ConfigError: one of them is not a host:port.
         """
         self.config = replace(self.config, namesrv_addr=addresses)
         self.running.service.use(self.config)

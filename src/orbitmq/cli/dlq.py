@@ -207,7 +207,7 @@ def parse_selection(
                 f"{start!r} is neither an offset nor broker:queue:offset", param_hint="--from"
             ) from error
     if end is not None and not (end.isascii() and end.isdecimal()):
-        raise typer.BadParameter(f"{end!r} is no offset: a whole number from 0 on", param_hint="--to")
+        raise typer.BadParameter(f"{end!r} is not an offset: a whole number from 0 on", param_hint="--to")
     return DeadLetterSelection(
         start=place,
         offset_min=offset_min,

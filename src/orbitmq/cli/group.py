@@ -349,7 +349,7 @@ def parse_target(text: str) -> ResetTo:
     kind, _, number = text.partition(":")
     if kind == "offset":
         if not (number.isascii() and number.isdecimal()):
-            raise typer.BadParameter(f"{text!r} is no offset such as offset:17", param_hint="--to")
+            raise typer.BadParameter(f"{text!r} is not an offset such as offset:17", param_hint="--to")
         return ResetTo.offset(int(number))
     return ResetTo.time(parse_time(text, "--to", words="earliest, latest, offset:17, "))
 

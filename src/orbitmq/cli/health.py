@@ -101,7 +101,7 @@ def _ask_brokers(access: Access, names: Mapping[str, str]) -> dict[str, Health]:
     # any client may register a broker, also at an address that is none.
     addresses = [address for address in names if _is_address(address)]
     found = ask_each(access._replace(name_servers=";".join(addresses)), ask)[0] if addresses else {}
-    return {address: found.get(address) or unreachable("is no host:port") for address in names}
+    return {address: found.get(address) or unreachable("is not a host:port") for address in names}
 
 
 def _ask_replication(access: Access) -> dict[str, Health]:

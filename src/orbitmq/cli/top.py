@@ -45,7 +45,7 @@ async def top(
     from orbitmq.exporter.collecting import Collector
 
     if output is Format.JSON and not once:
-        raise typer.BadParameter("a live screen is no JSON: add --once", param_hint="--output")
+        raise typer.BadParameter("a live screen is not JSON: add --once", param_hint="--output")
     async with access.admin() as admin:
         collector = Collector(admin, with_ages=False)
         if once or not (sys.stdout.isatty() and sys.stdin.isatty()):

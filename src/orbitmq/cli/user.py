@@ -125,7 +125,7 @@ def show_brokers(name: str, brokers: list[str], output: Format) -> None:
 
 
 def _password(path: Path | None) -> str | None:
-    """Return the first line of a file; a password is no option, since every user of a machine sees those."""
+    """Return the first line of a file; a password is not an option, since every user of a machine sees those."""
     if path is None:
         return None
     import sys

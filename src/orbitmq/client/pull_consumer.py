@@ -132,7 +132,7 @@ class PullConsumer(Client):
         """Return the topic's readable queues as the NameServer knows them now.
 
         Raises:
-            InvalidArgument: that is no topic's name.
+            InvalidArgument: that is not a topic's name.
             RouteNotFound: no NameServer knows the topic.
         """
         self._check_open()
@@ -152,7 +152,7 @@ class PullConsumer(Client):
         """Return the offset of the first message stored at `timestamp_ms` (since 1970) or later.
 
         Raises:
-            InvalidArgument: the time is no whole number, 0 or more.
+            InvalidArgument: the time is not a whole number, 0 or more.
             ClientError: the queue's broker does not answer.
         """
         return await self._queue_offsets.at(await self._known(queue), timestamp_ms)
@@ -173,7 +173,7 @@ class PullConsumer(Client):
         """Read these queues and no others; those that were read before go on where they are.
 
         Raises:
-            InvalidArgument: one of them is no queue.
+            InvalidArgument: one of them is not a queue.
         """
         self._check_open()
         removed, added = assignment_change(self._pullers, [MessageQueue(*queue) for queue in queues])
@@ -200,7 +200,7 @@ class PullConsumer(Client):
         """Go on reading `queue` at `queue_offset`.
 
         Raises:
-            InvalidArgument: the queue is not assigned, or the offset is no whole number, 0 or more.
+            InvalidArgument: the queue is not assigned, or the offset is not a whole number, 0 or more.
         """
         self._puller(queue).seek(queue_offset)
 
@@ -268,7 +268,7 @@ class PullConsumer(Client):
         """Store offsets for the group, by default those up to which `poll` gave messages.
 
         Raises:
-            InvalidArgument: an offset is no whole number, 0 or more.
+            InvalidArgument: an offset is not a whole number, 0 or more.
             ClientError: a broker did not take its part, or the consumer is not open.
         """
         self._check_open()

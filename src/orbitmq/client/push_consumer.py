@@ -327,7 +327,7 @@ class PushConsumer(Client):
             timeout_ms: for all attempts.
 
         Raises:
-            InvalidArgument: the message is no request.
+            InvalidArgument: the message is not a request.
             SendFailed: no broker could hand the reply over; the requester has mostly timed out then.
         """
         self._check_open()

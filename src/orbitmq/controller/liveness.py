@@ -84,7 +84,7 @@ class Liveness:
         return silent
 
     def forget(self, key: BrokerKey) -> None:
-        """Drop what is known of a broker that is no member any more."""
+        """Drop what is known of a broker that is not a member any more."""
         self._heartbeats.pop(key, None)
         self._lost.discard(key)
 

@@ -194,7 +194,7 @@ class ControllerService:
     def heartbeat_received(
         self, key: BrokerKey, standing: Standing, connection_id: int, timeout_ms: int | None
     ) -> None:
-        """Take a heartbeat; of brokers that are no members, as far as this node knows, nothing is kept."""
+        """Take a heartbeat; of brokers that are not members, as far as this node knows, nothing is kept."""
         group = self.replicas.find(key.name)
         if group is None or group.cluster != key.cluster or key.broker_id not in group.replicas:
             return

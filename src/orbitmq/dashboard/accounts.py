@@ -96,7 +96,7 @@ async def _delete(form: Form, clients: ClusterClients) -> Done:
             for broker, found in (await access.users(name)).items()
         }
         brokers = await access.delete_user(name)
-    return Done(text=f"{name} is no user of {', '.join(brokers)} any more", location="/users", before=before)
+    return Done(text=f"{name} is not a user of {', '.join(brokers)} any more", location="/users", before=before)
 
 
 def _rule(form: Form) -> AccessRule:

@@ -171,7 +171,7 @@ async def _by_id(admin: AdminClient, topic: str, wanted: str) -> StoredMessage |
     try:
         return await admin.message_by_id(topic, wanted, body_size_max=BODY_BYTES_SHOWN)
     except OrbitError:
-        return None  # a key is no id: brokers say so in different words
+        return None  # a key is not an id: brokers say so in different words
 
 
 async def message(request: Request, clients: ClusterClients) -> Page:

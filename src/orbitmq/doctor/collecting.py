@@ -379,7 +379,7 @@ def _parse_settings(body: bytes) -> dict[str, str]:
     """Decode the settings of a broker, with its secrets masked.
 
     Raises:
-        HeaderError: the body is no properties file.
+        HeaderError: the body is not a properties file.
     """
     import javaproperties  # it loads an XML parser
 

@@ -93,7 +93,7 @@ def is_in(operand: Operand, texts: frozenset[bytes], *, inverted: bool) -> Opera
     """Return `operand IN (texts)`, or NOT IN; unknown without the property.
 
     Raises:
-        Refusal: the operand is no property.
+        Refusal: the operand is not a property.
     """
     if operand.kind is not Kind.PROPERTY:
         raise Refusal("only a property can be IN a list")

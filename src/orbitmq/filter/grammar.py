@@ -126,7 +126,7 @@ def truth(operand: Operand) -> Operand:
     if operand.kind is Kind.BOOLEAN:
         return operand
     if operand.kind is not Kind.PROPERTY:
-        raise Refusal("this is no comparison: it is neither true nor false")
+        raise Refusal("this is not a comparison: it is neither true nor false")
     evaluate = operand.evaluate
     return Operand(
         Kind.BOOLEAN,

@@ -42,7 +42,7 @@ class Kind(Enum):
     DOUBLE = auto()
     BOOLEAN = auto()
     UNKNOWN = auto()
-    """Never a value: the negative of what is no number."""
+    """Never a value: the negative of what is not a number."""
 
 
 NUMBERS = frozenset({Kind.INTEGER, Kind.LONG, Kind.DOUBLE})
@@ -113,7 +113,7 @@ def text_literal(token: str) -> Operand:
 
 def text_of(token: str) -> bytes:
     """Return the text of a string token."""
-    # A lone surrogate is no text; it can stand in an expression and equals no property.
+    # A lone surrogate is not text; it can stand in an expression and equals no property.
     return token[1:-1].replace("''", "'").encode(errors="surrogatepass")
 
 

@@ -60,7 +60,7 @@ def check_sql92(expression: str) -> PropertyFilter:
     """
     compiled = compile_sql92(expression)
     if compiled.rest_at < len(expression):
-        raise _invalid(expression, "the rest is no part of it, and brokers would pass over it", compiled.rest_at)
+        raise _invalid(expression, "the rest is not part of it, and brokers would pass over it", compiled.rest_at)
     return compiled
 
 

@@ -75,7 +75,7 @@ class SlaveFeed:
     def confirmed(self) -> ConfirmedRange | None:
         """What the slave's reports stand for; None before the first one.
 
-        Of a slave that is no known member only messages that were stored later: the first report is its word alone, and its log
+        Of a slave that is not a known member only messages that were stored later: the first report is its word alone, and its log
         may have another history.
         """
         if self.sent < 0:

@@ -54,7 +54,7 @@ class HelloDecoder:
         """
         content = self._content = self._content + data
         if not _HELLO_MAGIC.startswith(content[: len(_HELLO_MAGIC)]):
-            raise FrameError("a slave that is no member of the controlled group, or another program")
+            raise FrameError("a slave that is not a member of the controlled group, or another program")
         if len(content) < _HELLO.size:
             return None
         self._content = b""
@@ -72,7 +72,7 @@ class ReportDecoder:
         """Return the last report that these bytes complete, None without one.
 
         Raises:
-            FrameError: a report is no offset.
+            FrameError: a report is not an offset.
         """
         data = self._rest + data
         whole = len(data) - len(data) % REPORT.size
@@ -81,7 +81,7 @@ class ReportDecoder:
             return None
         offset: int = REPORT.unpack_from(data, whole - REPORT.size)[0]
         if offset < 0:
-            raise FrameError(f"a slave reports {offset}, which is no offset of a log")
+            raise FrameError(f"a slave reports {offset}, which is not an offset of a log")
         return offset
 
 
@@ -123,7 +123,7 @@ class FollowedLog:
 
         Raises:
             FrameError: the master goes on somewhere else, or its files have another size.
-            CorruptRecord: what came is no record of a log.
+            CorruptRecord: what came is not a record of a log.
         """
         self._frames += data
         while self._take_payload() or self._take_header():

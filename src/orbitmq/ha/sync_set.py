@@ -18,7 +18,7 @@ LOST_MS = 500
 BEHIND_MS = 1_500
 """So is one that did not come to what was the log's end then."""
 REFUSED_MS = 5_000
-"""One that the controllers have refused is not proposed again earlier: it is no member, and keeps others out."""
+"""One that the controllers have refused is not proposed again earlier: it is not a member, and keeps others out."""
 
 
 class SyncSet:

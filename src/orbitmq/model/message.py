@@ -300,7 +300,7 @@ class StoredMessage:
         """Return the reply to this request, to be sent by any producer: `await producer.send(message.reply(b"..."))`.
 
         Raises:
-            InvalidArgument: the message is no request.
+            InvalidArgument: the message is not a request.
 
         Source: Java MessageUtil.createReplyMessage.
         """

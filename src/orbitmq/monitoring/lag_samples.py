@@ -114,7 +114,7 @@ def decode_samples(lines: Iterable[bytes], name: str) -> Iterator[list[QueueValu
             sample = orjson.loads(line)
             values = [_checked(QueueValue(sample["at_ms"], **queue)) for queue in sample["queues"]]
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise JobFailed(f"line {number} of {name} is no sample: remove it, or take a new directory") from None
+            raise JobFailed(f"line {number} of {name} is not a sample: remove it, or take a new directory") from None
         yield values
 
 

@@ -120,7 +120,7 @@ class LagDirectory:
         title: of the picture.
 
     Raises:
-        JobFailed: a line is no sample.
+        JobFailed: a line is not a sample.
     """
 
     def __init__(self, directory: Path, title: str, topic: str) -> None:
@@ -167,5 +167,5 @@ def _cut_unfinished(path: Path) -> None:
             end = content.rfind(b"\n") + 1
             rest = content[end : end + len(LINE_START)].rstrip(b"\0")
         if not LINE_START.startswith(rest):
-            raise JobFailed(f"{path} ends with what is no sample: remove it, or take a new directory")
+            raise JobFailed(f"{path} ends with what is not a sample: remove it, or take a new directory")
         file.truncate(end)

@@ -23,7 +23,7 @@ def reachable(address: str) -> tuple[str, int]:
     """Return host and port at which an announced address is reached.
 
     Raises:
-        InvalidArgument: it is no host:port.
+        InvalidArgument: it is not a host:port.
         ConfigError: the variable is not `ANNOUNCED=REACHED`, several with `;` between.
     """
     text = os.environ.get(VARIABLE)

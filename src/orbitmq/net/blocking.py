@@ -200,7 +200,7 @@ def _begin_large(data: memoryview, place: Place | None) -> _LargeFrame | None:
     """Return the large frame that `data` begins with, if its header is whole: its bytes are copied less often than others.
 
     Raises:
-        FrameError: the header is no RocketMQ header.
+        FrameError: the header is not a RocketMQ header.
     """
     if len(data) < PREFIX.size:
         return None

@@ -69,7 +69,7 @@ def parse_offsets(document: Any, least: int = EARLIEST) -> dict[MessageQueue, in
     """Return the offsets that JSON values spell.
 
     Raises:
-        InvalidArgument: another shape, a queue id that is no number, or an offset below `least` or beyond 64 bits.
+        InvalidArgument: another shape, a queue id that is not a number, or an offset below `least` or beyond 64 bits.
     """
     offsets: dict[MessageQueue, int] = {}
     for topic, brokers in json_items("offsets", document):
@@ -113,7 +113,7 @@ def parse_queues(document: Any) -> frozenset[MessageQueue]:
     """Return the queues that JSON values spell: `{"topic": {"broker": [queue id]}}`.
 
     Raises:
-        InvalidArgument: another shape, or a queue id that is no number.
+        InvalidArgument: another shape, or a queue id that is not a number.
     """
     queues = set()
     for topic, brokers in json_items("queues", document):

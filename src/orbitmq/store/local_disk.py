@@ -372,7 +372,7 @@ def _content_size(data: bytes) -> int:
 
 
 def _data_ranges(descriptor: int, start: int, end: int) -> list[tuple[int, int]]:
-    """Return the ranges between `start` and `end` that are no holes; all of it where the file system cannot tell."""
+    """Return the ranges between `start` and `end` that are not holes; all of it where the file system cannot tell."""
     ranges = []
     try:
         while start < end:

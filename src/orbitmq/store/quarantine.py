@@ -177,7 +177,7 @@ class Quarantine:
 
     def _refusal(self, offset: int, length: int, reason: str, error: OSError) -> StoreError:
         return StoreError(
-            f"{length} bytes of the {self._log_name} at {offset} are no records ({reason}), and {self._directory} does "
+            f"{length} bytes of the {self._log_name} at {offset} are not records ({reason}), and {self._directory} does "
             f"not take them: {error}. Nothing was cut; make room and start again"
         )
 

@@ -2,7 +2,7 @@
 
 Everything before the checkpoint's place in the log is on the disk; what came later may be there, or not, or in
 parts. So the log is read again from a record before that place, found through the consume queues: record after
-record, until bytes come that are no whole record. There the log ends, and nothing else ends it: a record that fits into
+record, until bytes come that are not a whole record. There the log ends, and nothing else ends it: a record that fits into
 no queue is passed over, a queue that does not fit the log is rebuilt from it. What lies behind the end is moved
 aside before it is cut.
 

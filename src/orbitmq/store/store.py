@@ -597,4 +597,4 @@ _ISSUES = {
     StoreState.UNCOPIED: StoreIssueKind.UNCOPIED,
     StoreState.BEHIND: StoreIssueKind.BUSY,
 }
-"""What an operator is told of; that a slave takes no messages is no issue."""
+"""What an operator is told of; that a slave takes no messages is not an issue."""

@@ -101,7 +101,7 @@ def decode_command(frame: Frame) -> Command:
     """Return the command that `frame` carries.
 
     Raises:
-        FrameError: the header is no RocketMQ header.
+        FrameError: the header is not a RocketMQ header.
     """
     if frame.serialize_type == SerializeType.JSON:
         return _decode_json(frame)
@@ -128,7 +128,7 @@ def _decode_json(frame: Frame) -> Command:
         code, opaque, flag = header["code"], header.get("opaque", 0), header.get("flag", 0)
         ext_fields = header.get("extFields")
         if ext_fields is not None:
-            "".join(ext_fields.values())  # one pass in C that fails on whatever is no text
+            "".join(ext_fields.values())  # one pass in C that fails on whatever is not text
         version = header.get("version", 0)
         # The exact type, because JSON's `true` is an int to isinstance.
         if (

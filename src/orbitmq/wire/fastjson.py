@@ -103,7 +103,7 @@ def _parse(text: str, position: int, depth: int) -> tuple[Any, int]:
         return _parse_list(text, position + 1, depth)
     if first == '"':
         found, position = scanstring(text, position + 1)
-        found.encode()  # half a surrogate pair is no text: a ValueError here, as in orjson
+        found.encode()  # half a surrogate pair is not text: a ValueError here, as in orjson
         return found, position
     match = _SCALAR.match(text, position)
     if match is None:

@@ -179,7 +179,7 @@ class _Field:
 
 def _fields(cls: type) -> list[_Field]:
     if cls not in _headers:
-        raise TypeError(f"{cls.__name__} is no header")
+        raise TypeError(f"{cls.__name__} is not a header")
     hints = typing.get_type_hints(cls, include_extras=True)
     return [_Field(field, hints[field.name]) for field in dataclasses.fields(cls)]
 

@@ -80,7 +80,7 @@ def test_a_batch_that_comes_again_sends_only_what_is_not_in_quarantine_yet(spark
 
     letters = quarantined(spark, cluster, plan)
     reasons = sorted(letter["properties"][REASON] for letter in letters)
-    assert reasons == ["missing: flight, dep_time", "the body is no JSON document"]
+    assert reasons == ["missing: flight, dep_time", "the body is not a JSON document"]
     assert {letter["tags"] for letter in letters} == {"t"}
 
 
@@ -91,13 +91,13 @@ BODIES = [
     (b'{"a":30000000000,"t":"yesterday"}', "not as declared: a (int), t (timestamp)"),
     (b"{}", "missing: a"),
     (b'{"a":1,"c":{}}', "missing: c.d"),
-    (b'[{"a":1}]', "the body is no JSON object"),
-    (b"null", "the body is no JSON object"),
-    (b"", "the body is no JSON document"),
-    (b'{"a":1', "the body is no JSON document"),
-    (b'{"a":1}{"a":2}', "the body is no JSON document"),
-    (b'{"a":1},{"a":2}', "the body is no JSON document"),
-    (b'{"a":1} and more', "the body is no JSON document"),
+    (b'[{"a":1}]', "the body is not a JSON object"),
+    (b"null", "the body is not a JSON object"),
+    (b"", "the body is not a JSON document"),
+    (b'{"a":1', "the body is not a JSON document"),
+    (b'{"a":1}{"a":2}', "the body is not a JSON document"),
+    (b'{"a":1},{"a":2}', "the body is not a JSON document"),
+    (b'{"a":1} and more', "the body is not a JSON document"),
     (b'{"a":1,"t":"\xff"}', "the body is no UTF-8 text"),
 ]
 """Bodies, and what is wrong with each; None: nothing."""

@@ -190,7 +190,7 @@ async def test_differences_are_asked_for_from_a_time_on():
 
 async def test_javas_keeps_no_history():
     async with served(StandIn(is_java=True)) as (pool, address):
-        with pytest.raises(RemoteRefused, match=f"{address}.*it is no orbitmq NameServer and keeps no history"):
+        with pytest.raises(RemoteRefused, match=f"{address}.*it is not an orbitmq NameServer and keeps no history"):
             await ask_history(pool, address)
         with pytest.raises(RemoteRefused, match="keeps no history"):
             await ask_difference(pool, address, 0)

@@ -51,4 +51,4 @@ def test_a_topic_that_is_not_there_is_a_wrong_argument(orbitmq):
 
 def test_an_interval_that_is_no_number_is_refused(orbitmq, topic):
     refused = orbitmq("alerts", topic, "--every", "nan")
-    assert (refused.code, "nan is no number" in refused.err) == (2, True)
+    assert (refused.code, "nan is not a number" in refused.err) == (2, True)

@@ -92,7 +92,7 @@ def test_a_second_resend_sends_what_the_first_one_has_not(orbitmq, buried):
 def test_an_end_that_is_no_offset_is_refused_with_what_is_one(orbitmq, end):
     refused = orbitmq("dlq", "show", "g", "--to", end)
     assert refused.code == 2
-    assert f"{end!r} is no offset: a whole number from 0 on" in refused.err
+    assert f"{end!r} is not an offset: a whole number from 0 on" in refused.err
 
 
 def test_a_dry_run_sends_nothing(orbitmq, buried, topic):

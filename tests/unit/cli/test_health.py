@@ -192,4 +192,4 @@ def test_a_broker_at_what_is_no_address_is_shown_next_to_the_others(orbitmq, roc
         ["odd", "a;b", "no"],
         ["odd", "no", "port"],
     ]
-    assert result.err.splitlines() == [f"{odd}: Unreachable: is no host:port" for odd in ("a;b", "no port")]
+    assert result.err.splitlines() == [f"{odd}: Unreachable: is not a host:port" for odd in ("a;b", "no port")]

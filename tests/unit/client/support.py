@@ -26,7 +26,7 @@ def describe(client_id):
 
 
 SESSIONS_OWN = ("orbitmq routes", "orbitmq follow-up", "orbitmq heartbeats", "orbitmq failover of")
-"""Names of the tasks that every session has: what they wait for is no pause of the part under test."""
+"""Names of the tasks that every session has: what they wait for is not a pause of the part under test."""
 
 
 @contextmanager

@@ -153,7 +153,7 @@ def test_limits_that_both_are_literals_stand_in_order() -> None:
     five, seven, nine = decimal_literal("5"), float_literal("7.5"), decimal_literal("9")
     between(A, five, five)
     between(A, five, seven)
-    between(A, nine, negate(five))  # to Java a negative number is no literal
+    between(A, nine, negate(five))  # to Java a negative number is not a literal
     for low, high in ((nine, five), (nine, seven)):
         with pytest.raises(Refusal, match="first must not be greater"):
             between(A, low, high)

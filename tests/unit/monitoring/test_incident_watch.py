@@ -51,7 +51,7 @@ def alerts(monkeypatch):
 
 
 async def watch_of(cluster, told=None):
-    """Return a watch whose topic has a message that is no notice."""
+    """Return a watch whose topic has a message that is not a notice."""
     async with AdminClient(cluster.name_servers) as admin:
         await admin.create_topic(TopicConfig(topic=cluster.topic))
     async with Producer("tests", cluster.name_servers) as producer:

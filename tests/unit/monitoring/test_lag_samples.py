@@ -71,7 +71,7 @@ def test_a_line_says_null_where_nothing_is_known():
 def test_a_value_of_another_type_or_year_is_told(change):
     fields = value(1, 7)._asdict() | change
     line = orjson.dumps({"at_ms": fields.pop("at_ms"), "queues": [fields]})
-    with pytest.raises(JobFailed, match=r"line 1 of lag\.jsonl is no sample"):
+    with pytest.raises(JobFailed, match=r"line 1 of lag\.jsonl is not a sample"):
         list(decode_samples([line], "lag.jsonl"))
 
 
@@ -81,7 +81,7 @@ def test_the_last_lag_is_that_of_the_last_line_though_the_clock_was_set_back():
 
 @each_case(b"{", b"{}", b"[]", b'{"queues":7}', b'{"at_ms":1,"queues":[{"broker":"a"}]}')
 def test_a_line_that_is_no_sample_is_told(line):
-    with pytest.raises(JobFailed, match=r"line 2 of lag\.jsonl is no sample"):
+    with pytest.raises(JobFailed, match=r"line 2 of lag\.jsonl is not a sample"):
         list(decode_samples([b'{"at_ms":1,"queues":[]}', line], "lag.jsonl"))
 
 

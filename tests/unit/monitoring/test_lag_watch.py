@@ -140,7 +140,7 @@ def test_an_end_that_is_no_samples_is_not_cut_off(tmp_path):
     with kept_lag(tmp_path, "g", "t"):
         pass
     (tmp_path / "lag.jsonl").write_bytes(b"precious")
-    with pytest.raises(JobFailed, match=r"lag\.jsonl ends with what is no sample"), kept_lag(tmp_path, "g", "t"):
+    with pytest.raises(JobFailed, match=r"lag\.jsonl ends with what is not a sample"), kept_lag(tmp_path, "g", "t"):
         pass
     assert (tmp_path / "lag.jsonl").read_bytes() == b"precious"
     (tmp_path / "lag.jsonl").write_bytes(b'{"at\0\0')  # as a file system may leave it after a power cut

@@ -137,7 +137,7 @@ def test_the_ends_of_a_fields_range_are_in_it(name, number):
 
 
 def test_what_is_no_header_is_not_decoded():
-    with pytest.raises(TypeError, match="str is no header"):
+    with pytest.raises(TypeError, match="str is not a header"):
         decode_header(str, {})
 
 

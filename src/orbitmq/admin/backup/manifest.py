@@ -119,7 +119,7 @@ def decode_manifest(content: bytes) -> Manifest:
     """Decode a manifest and check every name and number in it.
 
     Raises:
-        HeaderError: it is no manifest, is damaged, of a format that is not known, or holds what none may hold.
+        HeaderError: it is not a manifest, is damaged, of a format that is not known, or holds what none may hold.
     """
     return parse_body("manifest", content, _parse, size_max=0)
 

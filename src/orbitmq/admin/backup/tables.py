@@ -71,7 +71,7 @@ def is_saved(topic: str, own: Container[str], patterns: Sequence[str]) -> bool:
 
 
 def parse_offset_key(key: str) -> GroupTopic | None:
-    """Return what a broker's `topic@group` names; None where one of the two is no legal name."""
+    """Return what a broker's `topic@group` names; None where one of the two is not a legal name."""
     topic, _, group = key.partition("@")
     try:
         return GroupTopic(check_name("topic", topic, GROUP_LENGTH_MAX), check_name("group", group, GROUP_LENGTH_MAX))

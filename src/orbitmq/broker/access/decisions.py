@@ -39,7 +39,7 @@ def parse_network(text: str) -> IPv4Network | IPv6Network:
     """
     address, slash, length = text.partition("/")
     if "%" in text or (slash and not (length.isascii() and length.isdigit())):
-        raise ValueError(f"{text!r:.80} is no address and no network")
+        raise ValueError(f"{text!r:.80} is not an address and no network")
     return ip_network(text, strict=False) if slash else ip_network(plain_address(address))
 
 

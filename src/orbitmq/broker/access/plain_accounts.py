@@ -79,7 +79,7 @@ def _parse_yaml(text: str) -> Any:
     """Return what a YAML file holds, with every word as text.
 
     Raises:
-        HeaderError: it is no YAML, or uses an alias or a key twice; names the line and shows nothing of it.
+        HeaderError: it is not YAML, or uses an alias or a key twice; names the line and shows nothing of it.
     """
     import yaml  # only brokers with accounts of 4.x pay for it
 
@@ -157,7 +157,7 @@ def _permissions(account: Mapping[str, Any], key: str) -> list[tuple[str, str]]:
 def _list(document: Mapping[str, Any], key: str) -> list[Any]:
     value = document.get(key) or []
     if not isinstance(value, list):
-        raise HeaderError(f"plain_acl.yml: {key} is no list")
+        raise HeaderError(f"plain_acl.yml: {key} is not a list")
     return value
 
 

@@ -63,7 +63,7 @@ def parse_codes(key: str, text: str) -> frozenset[int]:
     """Return the request codes of a list with commas.
 
     Raises:
-        ConfigError: one of them is no number.
+        ConfigError: one of them is not a number.
     """
     codes = [word.strip() for word in text.split(",") if word.strip()]
     if not all(code.isascii() and code.isdigit() and len(code) < 10 for code in codes):

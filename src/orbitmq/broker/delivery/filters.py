@@ -181,7 +181,7 @@ class Filters:
         """
         if expression_type != SQL92:
             raise InvalidExpression(
-                expression, f"{expression_type:.20} is no type of expression, expected TAG or SQL92"
+                expression, f"{expression_type:.20} is not a type of expression, expected TAG or SQL92"
             )
         if len(expression) > LENGTH_MAX:
             return compile_sql92(expression)  # is refused for its length alone: nothing to keep

@@ -240,7 +240,7 @@ class Pulls:
         self._answer_ready()
 
     def end_waits(self, topic: str, connections: Collection[Peer] | None = None) -> None:
-        """Let some clients' pulls of a topic, or all, wait no longer: there is something to be told that is no message."""
+        """Let some clients' pulls of a topic, or all, wait no longer: there is something to be told that is not a message."""
         self.held.end_waits(topic, connections)
         self._answer_ready()
 

@@ -442,7 +442,7 @@ class ControlledBroker:
         if cut_at is None and _has_log(self.config):
             raise StoreError(
                 f"the log below {self.config.store_path_root_dir} has no epoch in common with the master's at "
-                f"{role.master_address}: it is no copy; move the store away, and it is copied from the master"
+                f"{role.master_address}: it is not a copy; move the store away, and it is copied from the master"
             )
         return replace(
             role, master_epochs=epochs, master_end=theirs.max_offset, master_ha_address=address, cut_at=cut_at

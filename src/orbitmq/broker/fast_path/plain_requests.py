@@ -44,7 +44,7 @@ def plain_requests(data: bytes, code: int, at: int = 0) -> Iterator[PlainRequest
         try:
             header = orjson.loads(data[text_start:at])
             fields, opaque, version = header["extFields"], header["opaque"], header.get("version", 0)
-            "".join(fields.values())  # one pass in C that fails on whatever is no text
+            "".join(fields.values())  # one pass in C that fails on whatever is not text
             # The exact types, because JSON's `true` is an int to Python.
             if not (
                 header["code"] == code

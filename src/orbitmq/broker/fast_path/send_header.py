@@ -151,7 +151,7 @@ def parse_plain_send(text: bytes) -> PlainSend | None:
     try:
         header: dict[str, Any] = orjson.loads(text)
         fields: dict[str, str] = header["extFields"]
-        "".join(fields.values())  # one pass in C that fails on whatever is no text
+        "".join(fields.values())  # one pass in C that fails on whatever is not text
         queue_id, sys_flag, born_at_ms, flag = int(fields["e"]), int(fields["f"]), int(fields["g"]), int(fields["h"])
         opaque = header["opaque"]
         get = fields.get

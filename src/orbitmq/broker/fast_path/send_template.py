@@ -177,7 +177,7 @@ def _template_of(properties: bytes, stored: bytes | None, key: bytes) -> _Templa
 
 
 def _value_at(properties: bytes, name: bytes) -> tuple[int, int] | None:
-    """Return where the value of a property begins and ends; None: it is no plain word, or its name stands elsewhere, too."""
+    """Return where the value of a property begins and ends; None: it is not a plain word, or its name stands elsewhere, too."""
     name_at = properties.find(name)
     start = name_at + len(name)
     end = properties.find(b"\x02", start)
@@ -187,7 +187,7 @@ def _value_at(properties: bytes, name: bytes) -> tuple[int, int] | None:
 
 
 def unique_key(properties: bytes) -> bytes | None:
-    """Return the message's own id, which the answer repeats: empty without one, None when it is no plain word."""
+    """Return the message's own id, which the answer repeats: empty without one, None when it is not a plain word."""
     start = properties.find(_KEY)
     if start < 0:
         return b""

@@ -64,7 +64,7 @@ def on_logical_queues(
 
 
 def serve_send(static: StaticTopics, call: Call[Any], serve: Callable[[], Reply | Later]) -> Reply | Later:
-    """Send to the leader of a logical queue; what is no static topic is served as it came.
+    """Send to the leader of a logical queue; what is not a static topic is served as it came.
 
     Raises:
         Rejected: 501, another broker has the leader.

@@ -135,7 +135,7 @@ def _draft(tables: ReplyTables, call: ReplyCall) -> Draft:
     queue_resolver = sending.queue_resolver
     config = queue_resolver.open_topic(header.topic) or queue_resolver.resolve(header, call.now_ms)
     if header.sys_flag & SysFlag.FOR_THE_BROKER:
-        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply is no part of a transaction, and no batch")
+        raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply is not part of a transaction, and no batch")
     stored = stored_form(sending, draft_of(sending, call, config))
     if stored.topic == HALF_TOPIC:
         raise Rejected(ResponseCode.MESSAGE_ILLEGAL, "a reply cannot be a part of a transaction")

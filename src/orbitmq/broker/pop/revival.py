@@ -175,7 +175,7 @@ class Revival:
 def _properties_of(key: CheckpointKey, record: Record) -> bytes:
     """Return the properties of a message that is stored again; as they are, where they cannot be parsed or formatted.
 
-    Any client may have sent such ones: bytes that are no text, or separators inside a value.
+    Any client may have sent such ones: bytes that are not text, or separators inside a value.
     """
     try:
         properties = properties_again(record)

@@ -15,7 +15,7 @@ from orbitmq.store import Store
 from orbitmq.wire.bodies.stats import decode_log_end
 from orbitmq.wire.headers import GetReplicationStatus, ViewMessage
 
-_ADVICE = "it is no copy; move this broker's store away, and it copies the master's log from the start of a file"
+_ADVICE = "it is not a copy; move this broker's store away, and it copies the master's log from the start of a file"
 
 
 async def check_copy(store: Store, ask: Callable[[object], Awaitable[bytes]]) -> None:

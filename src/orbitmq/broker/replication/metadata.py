@@ -56,7 +56,7 @@ AskMaster = Callable[[str, object], Awaitable[bytes]]
 
 
 async def ask_no_master(address: str, header: object) -> bytes:
-    """Refuse to ask: this broker is no slave."""
+    """Refuse to ask: this broker is not a slave."""
     raise ConnectionFailed(address, "this broker has no master")
 
 

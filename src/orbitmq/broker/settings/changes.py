@@ -191,7 +191,7 @@ def sorted_change(properties: Mapping[str, str]) -> SettingsChange:
 def _why_not(key: str) -> str:
     if key in _FIELDS or key in IMPLIED_PATHS:
         return "cannot be changed by a request; set it in the settings file and start the broker again"
-    return "is no setting of a broker"
+    return "is not a setting of a broker"
 
 
 def _checked_text(key: str, text: str) -> str:

@@ -68,7 +68,7 @@ class SettingsFile:
         """Put the changes into the file; what was there becomes its `.bak`. Its permissions stay as narrow as before.
 
         Raises:
-            OSError: the disk refuses, or it holds something that is no settings file any more.
+            OSError: the disk refuses, or it holds something that is not a settings file any more.
         """
         path = self.path.resolve()  # a link stays one: the file that it leads to is changed
         if not path.exists():
@@ -93,7 +93,7 @@ def changed_text(text: str, changes: Mapping[str, str]) -> str:
     try:
         wanted = {**javaproperties.loads(text), **changes}
     except ValueError as error:
-        raise OSError(0, f"it is no properties file ({error})") from None
+        raise OSError(0, f"it is not a properties file ({error})") from None
     lines = text.splitlines()
     left = dict(changes)
     for place, line in enumerate(lines):

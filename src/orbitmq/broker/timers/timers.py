@@ -510,7 +510,7 @@ class Timers:
 
 
 def _properties_of(record: Record) -> dict[str, str]:
-    """Return a message's properties; none where another program wrote what is no text."""
+    """Return a message's properties; none where another program wrote what is not text."""
     try:
         return parse_properties(record.properties)
     except UnicodeDecodeError:

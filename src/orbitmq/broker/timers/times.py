@@ -66,7 +66,7 @@ def due_step_ms(properties: Mapping[str, str], rules: TimerRules, now_ms: int) -
     """Return the step of the wheel at whose end a message is due, None when that is now.
 
     Raises:
-        Rejected: 13, the time is no number, too far away, or over for a message that takes another one back; 1, there
+        Rejected: 13, the time is not a number, too far away, or over for a message that takes another one back; 1, there
             are no timers here.
     """
     name = next(name for name in ASKING if name in properties)
@@ -83,7 +83,7 @@ def due_step_ms(properties: Mapping[str, str], rules: TimerRules, now_ms: int) -
 
 
 def asked_time(properties: Mapping[str, str]) -> AskedTime:
-    """Return the time that properties ask for. Raises Rejected 13 where it is no number."""
+    """Return the time that properties ask for. Raises Rejected 13 where it is not a number."""
     name = next(name for name in ASKING if name in properties)
     value = _parse(name, properties[name])
     return AskedTime(value * 1000 if name == TimerProperty.DELAY_SEC else value, name != TimerProperty.DELIVER_MS)

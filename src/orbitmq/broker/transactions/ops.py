@@ -99,7 +99,7 @@ class OpSpans:
 
 
 def removed_offsets(op: Record) -> Iterator[int]:
-    """Yield the half offsets that an op message names; what is no number is passed over."""
+    """Yield the half offsets that an op message names; what is not a number is passed over."""
     if (find_property(op.properties, b"TAGS") or b"").decode("utf-8", "replace") != REMOVED_TAG:
         return
     for text in bytes(op.body).split(b","):

@@ -60,7 +60,7 @@ async def get(
     for key in keys:
         missing = sorted({row["broker"] for row in rows} - {row["broker"] for row in found if row["key"] == key})
         if missing:
-            say(f"orbitmq: {printable(key)} is no setting of {', '.join(missing)}")
+            say(f"orbitmq: {printable(key)} is not a setting of {', '.join(missing)}")
             code = code or ExitCode.NO
     raise typer.Exit(code)
 

@@ -72,7 +72,7 @@ def _parse_place(text: str, name: str) -> Path | str:
         return Path(text).resolve()
     scheme, rest = parsed[1].lower(), parsed[2]
     if rest is None:
-        told = f"{text!r} is no URI, as {scheme}://...; ./{text} is a directory on this disk"
+        told = f"{text!r} is not a URI, as {scheme}://...; ./{text} is a directory on this disk"
         raise typer.BadParameter(told, param_hint=name)
     host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     user, _, address = host.rpartition("@")
@@ -133,7 +133,7 @@ def parse_conf(given: Sequence[str] | None) -> dict[str, str]:
     for text in given or ():
         key, equals, value = text.partition("=")
         if not equals or not key.startswith("spark."):  # its value may be a secret: it is not shown
-            raise typer.BadParameter(f"{key!r} is no KEY=VALUE, as spark.driver.memory=4g", param_hint="--conf")
+            raise typer.BadParameter(f"{key!r} is not KEY=VALUE, as spark.driver.memory=4g", param_hint="--conf")
         if key == "spark.master":
             raise typer.BadParameter(f"{key!r}: the option --master says where Spark runs", param_hint="--conf")
         settings[key] = value

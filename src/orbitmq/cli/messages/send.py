@@ -203,7 +203,7 @@ async def _only(content: bytes) -> AsyncIterator[list[bytes]]:
 def _parse_property(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise typer.BadParameter(f"{text!r} is no NAME=VALUE", param_hint="--property")
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--property")
     return name, value
 
 

@@ -1,7 +1,7 @@
 """Users and their rules (ACL 2.0). What is changed in a cluster goes to its masters and its slaves.
 
 Where Java says nothing and ends with 0, ours says what is wrong and ends with 1: a user or a subject that is not there. A
-word that is no type, status, action or decision is refused, where Java sends it and brokers leave it out.
+word that is not a type, status, action or decision is refused, where Java sends it and brokers leave it out.
 
 Source: Java org.apache.rocketmq.tools.command.auth of 5.3.3.
 """

@@ -132,7 +132,7 @@ async def _consume_directly(clients: ClusterClients, given: Given, message: Stor
     group, client_id = given.text("consumerGroup"), given.text("clientId")
     told = await running_info(clients, group, client_id)
     if told.info.properties.get("PROP_CONSUME_TYPE") != ConsumeType.PUSH:
-        raise ClientError(f"the client {client_id} is no push consumer: nothing can be given to it")
+        raise ClientError(f"the client {client_id} is not a push consumer: nothing can be given to it")
     done = await clients.admin.consume_directly(group, client_id, message)
     text = (
         f"ConsumeMessageDirectlyResult [order={str(done.is_ordered).lower()}, "
@@ -288,7 +288,7 @@ async def query_msg_by_key(clients: ClusterClients, given: Given) -> Result:
 
 
 def _result(found: FoundMessages, lines: Sequence[str], rows: Sequence[Any], nothing: str) -> Result:
-    """Return a result that says what is missing; of messages that are only cut it is no problem."""
+    """Return a result that says what is missing; of messages that are only cut it is not a problem."""
     problems = [nothing] * (not rows)
     if found.silent:
         return Result(lines, rows, [*problems, *found.notices])

@@ -97,7 +97,7 @@ class ConfigCheck:
         elif name.endswith(".tmp"):
             self._issues.append(note(shown, "an interrupted write has left it"))
         elif base not in _PARSERS and not base.endswith(".json"):
-            self._issues.append(note(shown, "is no table that is known here, and not checked"))
+            self._issues.append(note(shown, "is not a table that is known here, and not checked"))
         else:
             self._parse(name, path, _PARSERS.get(base, fastjson.loads))
 

@@ -49,7 +49,7 @@ def _security(context: typer.Context, value: Path | None) -> Path | None:
 def check_number(value: float) -> float:
     """Return a number; NaN, which is in every range, is none."""
     if isnan(value):
-        raise typer.BadParameter("nan is no number")
+        raise typer.BadParameter("nan is not a number")
     return value
 
 

@@ -46,7 +46,7 @@ def parse_delay(text: str, option: str) -> int:
         typer.BadParameter: none of these; names `option`.
     """
     if (found := _parse_span(text)) is None:
-        raise typer.BadParameter(f"{text!r} is no delay such as 90s, 10m, 2h or 3d", param_hint=option)
+        raise typer.BadParameter(f"{text!r} is not a delay such as 90s, 10m, 2h or 3d", param_hint=option)
     return found
 
 

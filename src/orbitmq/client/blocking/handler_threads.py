@@ -33,7 +33,7 @@ class HandlerThreads(Generic[T]):
         handler: the function.
 
     Raises:
-        InvalidArgument: it is no function, or one that has to be awaited.
+        InvalidArgument: it is not a function, or one that has to be awaited.
     """
 
     def __init__(self, name: str, handler: Callable[[T], object]) -> None:

@@ -164,7 +164,7 @@ class Batch(Sequence[StoredMessage]):
             False when that comes too late, as `commit` does.
 
         Raises:
-            InvalidArgument: the delay is no whole number, 0 or more.
+            InvalidArgument: the delay is not a whole number, 0 or more.
         """
         if delay_ms is not None:
             delay_ms = _DELAY_MS("delay_ms", delay_ms)

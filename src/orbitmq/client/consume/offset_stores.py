@@ -168,7 +168,7 @@ def decode_offsets(content: bytes) -> dict[MessageQueue, int]:
     """Decode the file's content.
 
     Raises:
-        HeaderError: it is no table of offsets.
+        HeaderError: it is not a table of offsets.
     """
     try:
         table = fastjson.loads(content)["offsetTable"] or {}

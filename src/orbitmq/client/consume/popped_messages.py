@@ -29,7 +29,7 @@ from orbitmq.wire.pop.handles import (
 )
 
 NOTHING = (ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL, ResponseCode.PULL_NOT_FOUND)
-"""Codes of answers that hold no messages, and are no refusals."""
+"""Codes of answers that hold no messages, and are not refusals."""
 
 
 def decode_popped(answer: Command, topic: str, broker_name: str) -> tuple[list[StoredMessage], list[OrbitError]]:

@@ -301,7 +301,7 @@ class Puller:
             log.debug("queue %s: %s", self.queue, error)
 
     def _warn(self, error: OrbitError) -> None:
-        """Warn of an error once; the same one again is no news."""
+        """Warn of an error once; the same one again is not news."""
         if isinstance(error, ConnectionFailed | RequestTimeout):
             self._session.note_failure(self._session.routes.broker_of(self.queue), error)
             return

@@ -111,7 +111,7 @@ def check_batch(messages: Sequence[Message]) -> None:
     if any(message.in_reply_to is not None for message in messages):
         raise InvalidArgument("in_reply_to", "a reply", "no reply inside a batch: send each on its own")
     if messages[0].topic.startswith(RETRY_PREFIX):
-        raise InvalidArgument("topic", messages[0].topic, "a topic that is no retry topic, for a batch")
+        raise InvalidArgument("topic", messages[0].topic, "a topic that is not a retry topic, for a batch")
 
 
 def fits_batch(encoded: EncodedMessage, message: Message, size_max: int) -> bool:

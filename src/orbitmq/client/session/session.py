@@ -116,7 +116,7 @@ class ClientSession:
             self.owning_loop.leave()
 
     def _route_changed(self, _topic: str, route: TopicRoute) -> None:
-        """Give up what waits for a broker that is no master any more: it may stand still, and then it answers never."""
+        """Give up what waits for a broker that is not a master any more: it may stand still, and then it answers never."""
         for broker in route.brokers:
             master = broker.addresses.get(MASTER_ID)
             if master is None:

@@ -56,7 +56,7 @@ class Transaction:
         """Let the end of the block tell the broker this; the last word counts.
 
         Raises:
-            InvalidArgument: it is no Decision.
+            InvalidArgument: it is not a Decision.
         """
         if not isinstance(decision, Decision):
             raise InvalidArgument("decision", decision, "Decision.COMMIT, Decision.ROLLBACK or Decision.UNKNOWN")

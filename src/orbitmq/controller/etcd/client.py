@@ -281,7 +281,7 @@ def _parse(body: bytes | bytearray) -> dict[str, Any]:
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise EtcdError("an answer of etcd is no JSON object")
+        raise EtcdError("an answer of etcd is not a JSON object")
     return document
 
 

@@ -1,6 +1,6 @@
 """The broker groups as etcd has them: each value with the revision that it is of.
 
-Values come from outside. One that is no group is named with its key, and stops that group alone: what was known of it before stays,
+Values come from outside. One that is not a group is named with its key, and stops that group alone: what was known of it before stays,
 for its brokers work with that, and nothing of it is changed until the key holds a group again. A key that is deleted takes its group
 with it, ids and epochs included, for etcd is what counts.
 """
@@ -28,7 +28,7 @@ class Groups:
         self.newest = 0
         """The newest revision that is known of: of a group that was put here, before the watch told of what lies between."""
         self.unreadable: dict[str, str] = {}
-        """Why the values of keys are no groups, by the keys' names."""
+        """Why the values of keys are not groups, by the keys' names."""
         self._replicas = replicas
         self._revisions: dict[str, int] = {}
 

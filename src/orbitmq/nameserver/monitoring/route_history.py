@@ -96,7 +96,7 @@ class RouteHistory:
     def difference(self, at_ms: int) -> Slices[bytes]:
         """Return what is different now from how it was at `at_ms`, as a JSON document, in slices.
 
-        Something that changed and changed back is no difference. Of more than DIFFERENCE_MAX changes only the last ones are
+        Something that changed and changed back is not a difference. Of more than DIFFERENCE_MAX changes only the last ones are
         looked at, and the document is not `complete`.
         """
         brokers: dict[tuple[str, str, int], list[str | None]] = {}

@@ -379,7 +379,7 @@ def _change_of(
 
 
 def _is_prime_slave(broker: Registration, group: BrokerGroup) -> bool:
-    """Return True if a broker speaks for its group although it is no master."""
+    """Return True if a broker speaks for its group although it is not a master."""
     return broker.broker_id != MASTER_ID and broker.acting_master is not None and broker.broker_id == group.smallest_id
 
 

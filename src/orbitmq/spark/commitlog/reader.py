@@ -88,7 +88,7 @@ class SplitReader:
         """Yield the split's messages in the order of the log.
 
         Raises:
-            DataLoss: bytes of it are no records, or its file is gone.
+            DataLoss: bytes of it are not records, or its file is gone.
         """
         split = self._split
         try:

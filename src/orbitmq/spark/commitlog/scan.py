@@ -37,7 +37,7 @@ class Content(Protocol):
         """Fill a buffer with what lies from `at` on; return how many bytes that were, fewer where the file ends."""
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the ranges between `start` and `end` that are no holes."""
+        """Yield the ranges between `start` and `end` that are not holes."""
 
 
 class RecordBlock(NamedTuple):
@@ -95,7 +95,7 @@ class SegmentScan:
         """Yield the records that start between `begin`, where one starts or should, and `stop`.
 
         Args:
-            damaged: told where bytes begin and end, in the segment, that are no records.
+            damaged: told where bytes begin and end, in the segment, that are not records.
         """
         at, size = begin, READ_SIZE
         while at < stop:
@@ -135,7 +135,7 @@ class SegmentScan:
                 break
             starts.append(position)
             position += size
-        # So far only sizes have led from one to the next: what follows the first that is no record is none, either.
+        # So far only sizes have led from one to the next: what follows the first that is not a record is none, either.
         are_valid = self._are_records(np.frombuffer(raw, np.uint8), np.array(starts, np.int64), at)
         if not are_valid.all():
             count = int(np.argmin(are_valid))
@@ -174,7 +174,7 @@ class SegmentScan:
                 at += READ_SIZE
 
     def _walked_to(self, begin: int, stop: int) -> int | None:
-        """Walk from the segment's start: what is no record of this walk is none, whatever it looks like."""
+        """Walk from the segment's start: what is not a record of this walk is none, whatever it looks like."""
         for run in self.runs(0, stop, lambda start, end: None):
             at = run.physical_offset - self.base
             if at + len(run.raw) > begin:

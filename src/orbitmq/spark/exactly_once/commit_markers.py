@@ -232,7 +232,7 @@ def parse_entry(body: bytes, offset: int) -> Entry:
         return _parse(orjson.loads(body))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigError(
-            "markerTopic", f"a topic whose record {offset} is no marker ({error!r})", "a topic for markers alone"
+            "markerTopic", f"a topic whose record {offset} is not a marker ({error!r})", "a topic for markers alone"
         ) from error
 
 

@@ -72,8 +72,8 @@ def checked(rows: DataFrame, contract: Contract) -> DataFrame:
     value = _read_json(text, declared)
     reason = (
         f.when(f.col("body").isNull() | ~f.is_valid_utf8(text), f.lit("the body is no UTF-8 text"))
-        .when(document.isNull() | (count != 1), f.lit("the body is no JSON document"))
-        .when(~kind.startswith("OBJECT"), f.lit("the body is no JSON object"))
+        .when(document.isNull() | (count != 1), f.lit("the body is not a JSON document"))
+        .when(~kind.startswith("OBJECT"), f.lit("the body is not a JSON object"))
         .when(value[_BROKEN].isNotNull(), f.concat(f.lit("not as declared: "), _wrong_fields(text, declared)))
         .otherwise(_missing_fields(value, declared))
     )

@@ -125,7 +125,7 @@ def parse_records(raw: bytes | memoryview, found: Sequence[int] | Positions | No
     # next one is read behind it: a gather beyond the end of `data` would raise IndexError, one into a neighbour would lie.
     head = gather_fields(data, starts, _HEAD)
     is_v2 = head["magic"] == MAGIC_V2
-    _check(head, (head["magic"] == MAGIC_V1) | is_v2, "the magic number is no record's")
+    _check(head, (head["magic"] == MAGIC_V1) | is_v2, "the magic number is not a record's")
     ends = starts + head["size"]
     host_extra: Positions | int = 0
     if (head["sys_flag"] & _ANY_HOST_V6).any():

@@ -126,7 +126,7 @@ def _pairs(data: Bytes, offsets: npt.NDArray[Any]) -> tuple[Positions, Positions
     """
     marks = np.flatnonzero(data <= _PROPERTY_SEPARATOR)
     kinds = data[marks]
-    # Rows that are not empty end behind their last byte; those where that byte is no separator have an open pair.
+    # Rows that are not empty end behind their last byte; those where that byte is not a separator have an open pair.
     row_ends = offsets[1:][offsets[1:] > offsets[:-1]]
     open_ends = row_ends[data[row_ends - 1] != _PROPERTY_SEPARATOR]
     if (

@@ -225,7 +225,7 @@ def _column(rows: pa.RecordBatch, column: str, pairs: _Pairs | None, name: str) 
 
 
 def _keys(rows: pa.RecordBatch, pairs: _Pairs | None) -> pa.Array | None:
-    """Return each row's keys, split by single blanks; None when a list has what is no key."""
+    """Return each row's keys, split by single blanks; None when a list has what is not a key."""
     nothing = pa.nulls(rows.num_rows, pa.string())
     found = rows.column("keys") if "keys" in rows.schema.names else nothing
     if pa.types.is_list(found.type) or pa.types.is_large_list(found.type):

@@ -81,7 +81,7 @@ class StoreCheck:
         on_read: told how many of them have been passed, now and then.
 
     Raises:
-        InvalidArgument: the directory is no store.
+        InvalidArgument: the directory is not a store.
     """
 
     def __init__(
@@ -173,9 +173,9 @@ class StoreCheck:
     def _damage(self, damage: Damage) -> Issue:
         size = damage.end - damage.start
         if damage.is_tail:
-            what = f"the log ends here: {size} bytes follow that are no records ({damage.reason})"
+            what = f"the log ends here: {size} bytes follow that are not records ({damage.reason})"
             return Issue(self._file_at(damage.start), damage.start, what, START_CUTS)
-        what = f"{size} bytes are no records ({damage.reason})"
+        what = f"{size} bytes are not records ({damage.reason})"
         return Issue(self._file_at(damage.start), damage.start, what, RESTORE)
 
     def _check_end(self) -> Iterator[Issue]:

@@ -37,7 +37,7 @@ def check_index(root: Path, sizes: IndexSizes | None, log_end: int, *, is_settle
     for name in names:
         path = f"index/{name}"
         if not is_index_name(name):
-            yield note(path, "is no index file, and not checked")
+            yield note(path, "is not an index file, and not checked")
             continue
         if covered is not None and name > covered.file:
             return  # begun shortly before the broker's end: the next start writes it again

@@ -49,7 +49,7 @@ class LogFacts(NamedTuple):
     stored_at_ms: int
     """When the newest message was stored, 0 without one."""
     is_damaged_at_end: bool
-    """Behind the end lie bytes that are no records: what was there is gone."""
+    """Behind the end lie bytes that are not records: what was there is gone."""
     entries_end: int
     """Where the furthest record ends that an entry of a consume queue leads to."""
 

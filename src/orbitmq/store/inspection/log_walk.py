@@ -46,7 +46,7 @@ class LogFile(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Bytes of the log that are no records, offsets in bytes of the log."""
+    """Bytes of the log that are not records, offsets in bytes of the log."""
 
     start: int
     end: int

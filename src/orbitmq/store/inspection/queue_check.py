@@ -167,7 +167,7 @@ class QueueCheck:
         """Judge what the records have left over.
 
         Args:
-            damages: bytes of the log that are no records: entries may lead there.
+            damages: bytes of the log that are not records: entries may lead there.
             log_end: entries may lead further when a broker runs meanwhile.
         """
         on_disk = dict(queue_directories(self._root / "consumequeue"))

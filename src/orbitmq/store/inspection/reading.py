@@ -38,7 +38,7 @@ class ReadOnlyFile:
         status = os.fstat(self._descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(self._descriptor)
-            raise NotAFile(errno.EINVAL, "is no regular file", str(path))
+            raise NotAFile(errno.EINVAL, "is not a regular file", str(path))
         self.size = status.st_size + zeros_behind
         self._zeros_behind = zeros_behind
         self._piece = b""
@@ -85,7 +85,7 @@ class ReadOnlyFile:
         self._piece = b""
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the ranges between `start` and `end` that are no holes; all of it where the file system cannot tell."""
+        """Yield the ranges between `start` and `end` that are not holes; all of it where the file system cannot tell."""
         end = min(end, self.size - self._zeros_behind)
         while start < end:
             try:

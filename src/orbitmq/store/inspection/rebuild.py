@@ -71,7 +71,7 @@ def rebuild_store(
         on_read: told how many of them have been, now and then.
 
     Raises:
-        InvalidArgument: the directory is no store.
+        InvalidArgument: the directory is not a store.
         StoreError: a broker has it open, or the log's files do not fit together.
         OSError: the disk does not take it. Begin again when it does.
     """

@@ -64,7 +64,7 @@ def plan_salvage(
         topics: the topics that there are; None: unknown.
 
     Raises:
-        InvalidArgument: the directory is no store.
+        InvalidArgument: the directory is not a store.
         OSError: a file cannot be read.
     """
     check_is_store(root)
@@ -93,7 +93,7 @@ def salvage(
         What became of the records, by file and topic.
 
     Raises:
-        InvalidArgument: the directory is no store.
+        InvalidArgument: the directory is not a store.
         StoreError: a broker has it open, or the disk does not take it all. Begin again when it does.
     """
     check_is_store(root)

@@ -27,7 +27,7 @@ _PARSERS: Mapping[str, Callable[[bytes], Sized]] = {
 SMALL_SIZE_MAX = 256 << 20
 QUARANTINED = "commitlog-"
 _ZEROS_CUT = 2
-"""Recovery copies up to the last byte that is no zero: the size of a last record's properties, when it has none, is missing."""
+"""Recovery copies up to the last byte that is not a zero: the size of a last record's properties, when it has none, is missing."""
 
 
 def check_small_files(root: Path, log_start: int, *, is_live: bool) -> Iterator[Issue]:
@@ -70,7 +70,7 @@ def check_quarantine(root: Path) -> Iterator[Issue]:
     for path in _named_as_quarantined(root):
         name = str(path.relative_to(root))
         if not path.is_file():
-            yield Issue(name, None, "is no regular file", "move it elsewhere; nothing reads it")
+            yield Issue(name, None, "is not a regular file", "move it elsewhere; nothing reads it")
             continue
         try:
             count = sum(1 for _ in records_in(path))

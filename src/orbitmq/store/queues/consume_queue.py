@@ -513,7 +513,7 @@ def _is_entry(segment: Segment, number: int) -> bool:
 
 def _is_gone(entry: Entry, physical_min: int) -> bool:
     physical_offset, size, _tag_code = entry
-    # Zeros are no entry: the file was cut from outside, and nothing says that its messages are gone.
+    # Zeros are not an entry: the file was cut from outside, and nothing says that its messages are gone.
     return size == BLANK_SIZE or (size > 0 and physical_offset < physical_min)
 
 

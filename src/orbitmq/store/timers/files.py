@@ -183,7 +183,7 @@ class TimerFiles:
         """Yield a slot's units with their places, the last one first.
 
         Raises:
-            DamagedTimers: it leads to what is no unit of it.
+            DamagedTimers: it leads to what is not a unit of it.
         """
         for position, unit in self.log.chain(slot.last):
             if unit is None or not self._is_of(unit, slot.due_ms):

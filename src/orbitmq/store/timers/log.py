@@ -77,7 +77,7 @@ class TimerLog:
         return end
 
     def cut(self, end: int) -> int:
-        """Let the log end here, and write on from here; return how many bytes that were no zeros went."""
+        """Let the log end here, and write on from here; return how many bytes that were not zeros went."""
         lost = 0
         for segment in self._log.between(end, self._log.end):
             start = max(end - segment.base, 0)

@@ -87,7 +87,7 @@ def decode_group_config(body: bytes) -> GroupConfig:
     """Decode one group's settings.
 
     Raises:
-        HeaderError: the body is no group configuration.
+        HeaderError: the body is not a group configuration.
     """
     return parse_body("group configuration", body, _parse_new_group, size_max=DOCUMENT_SIZE_MAX)
 

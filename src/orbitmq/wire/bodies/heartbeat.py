@@ -36,7 +36,7 @@ def decode_heartbeat(body: bytes) -> Heartbeat:
     """Decode the body of HEART_BEAT.
 
     Raises:
-        HeaderError: the body is no heartbeat.
+        HeaderError: the body is not a heartbeat.
     """
     return parse_body("heartbeat", body, _parse_heartbeat, size_max=CLIENT_BODY_SIZE_MAX)
 

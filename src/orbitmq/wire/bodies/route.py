@@ -65,7 +65,7 @@ def decode_route(body: bytes, *, size_max: int = 0) -> TopicRoute:
         size_max: bytes of a route that was sent unasked; 0 for an answer.
 
     Raises:
-        HeaderError: the body is no route.
+        HeaderError: the body is not a route.
     """
     return parse_body("route", body, _parse_route, size_max=size_max)
 

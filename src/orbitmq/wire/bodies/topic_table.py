@@ -55,7 +55,7 @@ def parse_registered_topics(table: Mapping[str, Mapping[str, Any]]) -> dict[str,
     """Build what routes need of a topic table.
 
     Raises:
-        TypeError: a topic is no object, or one of its numbers no integer.
+        TypeError: a topic is not an object, or one of its numbers no integer.
         ValueError: a number that no Java client could read.
     """
     # Thousands of topics may come together: each pass over them runs in C, and equal settings share one tuple.
@@ -93,7 +93,7 @@ def read_table(body: bytes, start: int, end: int) -> Slices[dict[str, Registered
     """Read the entries of a topic table between two places of a body, a piece in every slice.
 
     Raises:
-        HeaderError: a piece is no list of topics, or cannot be cut off, or the topics are too many.
+        HeaderError: a piece is not a list of topics, or cannot be cut off, or the topics are too many.
     """
     topics: dict[str, RegisteredTopic] = {}
     for piece in _pieces(body, start, end):

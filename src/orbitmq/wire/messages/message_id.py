@@ -51,7 +51,7 @@ def _bytes_of(digits: str) -> bytes | None:
         raw = bytes.fromhex(digits)
     except ValueError:
         return None
-    return raw if 2 * len(raw) == len(digits) else None  # blanks are no digits
+    return raw if 2 * len(raw) == len(digits) else None  # blanks are not digits
 
 
 class UniqueKeys:

@@ -98,7 +98,7 @@ def decode_batch_acks(body: bytes) -> BatchAcks:
 
 def _parse(entry: Any) -> BatchAck:
     if not isinstance(entry, dict):
-        raise HeaderError(f"batch ack: {entry!r:.40} is no ack")
+        raise HeaderError(f"batch ack: {entry!r:.40} is not an ack")
     fields: dict[str, Any] = {name: entry.get(name, entry.get(long_name)) for name, long_name in _NAMES.items()}
     for name in _NUMBERS:
         if type(fields[name]) is not int or not 0 <= fields[name] < 2**63:

@@ -98,7 +98,7 @@ def pop_retry_topic(topic: str, group: str, kind: str) -> str:
 
 
 def normal_topic(topic: str, group: str) -> str:
-    """Return the topic whose retries `topic` holds, itself when it is no retry topic of the group."""
+    """Return the topic whose retries `topic` holds, itself when it is not a retry topic of the group."""
     for separator in "+_":
         prefix = f"{RETRY_PREFIX}{group}{separator}"
         if topic.startswith(prefix):

@@ -166,7 +166,7 @@ def _document(body: bytes | memoryview) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise HeaderError(f"revive log: no JSON: {error}") from None
     if not isinstance(document, dict):
-        raise HeaderError(f"revive log: {document!r:.40} is no document")
+        raise HeaderError(f"revive log: {document!r:.40} is not a document")
     return document
 
 

@@ -96,7 +96,7 @@ def test_other_types_of_expressions_are_unknown(on: Filters) -> None:
     assert refusal(lambda: on.of_request("a", "XPATH", 0))[0] == 23
     assert refusal(lambda: on.of_subscription(sql("a", kind="XPATH"), 0))[0] == 27
     code, remark = refusal(lambda: on.check(sql("a", kind="XPATH"), 0))
-    assert (code, remark) == (23, "XPATH is no type of expression, expected TAG or SQL92")
+    assert (code, remark) == (23, "XPATH is not a type of expression, expected TAG or SQL92")
 
 
 def test_an_expression_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def test_a_version_may_be_missing() -> None:
 
 LEFT_TO_OTHERS = {
     "another code": one(code=38),
-    "a code that is no number": one(code="37"),
+    "a code that is not a number": one(code="37"),
     "a code that is true": one(code=True),
     "a request that nobody answers": one(flag=2),
     "an answer": one(flag=1),
@@ -49,7 +49,7 @@ LEFT_TO_OTHERS = {
     "no fields": one(extFields="left out"),
     "fields that are null": one(extFields=None),
     "fields that are a list": one(extFields=["a"]),
-    "a field that is no text": one(extFields={"a": 1}),
+    "a field that is not text": one(extFields={"a": 1}),
     "a body": request_frame(orjson.dumps(GOOD), b"x"),
     "no JSON": request_frame(b"{"),
     "a list": request_frame(b"[]"),

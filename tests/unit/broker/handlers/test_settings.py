@@ -101,7 +101,7 @@ async def test_a_broker_without_write_permission_answers_every_send_with_16(harn
     ("brokerName=b", 1, "brokerName cannot be changed by a request"),
     ("storeType=../x", 1, "storeType: '../x' is not allowed"),
     ("storeType=`x`", 1, "storeType: '`x`' is not allowed"),
-    ("noSuchKey=8", 1, "noSuchKey is no setting of a broker"),
+    ("noSuchKey=8", 1, "noSuchKey is not a setting of a broker"),
     ("a\\u12", 1, "string2Properties error"),
 )
 async def test_what_cannot_be_changed_is_refused_by_name_and_nothing_changes(

@@ -220,7 +220,7 @@ async def test_a_master_that_returns_with_other_messages_is_no_copy(
             await promoted.send(body=b"a" * 100)
         async with slave(tmp_path / "m", promoted) as returned:
             before = log_of(returned)
-            await until(lambda: "it is no copy" in caplog.text)
+            await until(lambda: "it is not a copy" in caplog.text)
             assert (await promoted.send()).code == ResponseCode.SLAVE_NOT_AVAILABLE
             assert log_of(returned) == before
             assert not promoted.broker.service.slave_listener.slaves

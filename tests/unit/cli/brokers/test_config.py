@@ -86,7 +86,7 @@ def test_pairs_that_are_none_are_wrong_arguments(orbitmq, words):
 def test_a_key_that_a_broker_has_not_is_a_negative_answer(orbitmq):
     found = orbitmq("broker", "config", "get", "traceOn", "trace0n")
     assert (found.code, [row[1] for row in found.rows]) == (1, ["traceOn"])
-    assert "trace0n is no setting of broker-a" in found.err
+    assert "trace0n is not a setting of broker-a" in found.err
 
 
 def test_a_list_of_name_servers_counts_immediately_and_one_of_which_none_answers_only_by_force(

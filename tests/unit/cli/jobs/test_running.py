@@ -83,7 +83,7 @@ def test_the_master_is_an_option_of_its_own():
 
 
 def test_the_value_of_what_is_no_setting_is_not_shown_for_it_may_be_a_secret():
-    with pytest.raises(typer.BadParameter, match=r"'fs\.s3a\.secret\.key' is no KEY=VALUE") as raised:
+    with pytest.raises(typer.BadParameter, match=r"'fs\.s3a\.secret\.key' is not KEY=VALUE") as raised:
         parse_conf(["fs.s3a.secret.key=hidden"])
     assert "hidden" not in str(raised.value)
 
@@ -106,8 +106,8 @@ def test_a_directory_is_a_path_or_a_uri(given, place):
 
 @each_case(
     ("", "it is empty"),
-    ("s3a:lake", r"'s3a:lake' is no URI, as s3a://\.\.\.; \./s3a:lake is a directory on this disk"),
-    ("file:lake", "is no URI"),
+    ("s3a:lake", r"'s3a:lake' is not a URI, as s3a://\.\.\.; \./s3a:lake is a directory on this disk"),
+    ("file:lake", "is not a URI"),
     ("s3a://", "names no directory"),
     ("s3a:/", "names no directory"),
     ("file://host/lake", "file://host/ is another machine"),

@@ -41,7 +41,7 @@ def test_an_old_clients_batch_has_long_names():
     (b"", "batch ack"),
     (b"[]", "acks is missing"),
     (b'{"acks":{}}', "acks is missing"),
-    (b'{"acks":[1]}', "1 is no ack"),
+    (b'{"acks":[1]}', "1 is not an ack"),
     (JAVA.replace(b'"so":7', b'"so":-7'), "so is -7"),
     (JAVA.replace(b'"so":7', b'"so":99999999999999999999'), "so is"),
     (JAVA.replace(b'"r":"0"', b'"r":"9"'), "r is '9'"),
