@@ -244,7 +244,7 @@ def test_what_is_no_file_in_the_quarantine_stops_nothing(root: Path, kind: str) 
         os.mkfifo(odd)
     else:
         odd.symlink_to(root / "nowhere")
-    assert any(issue.path.endswith(odd.name) and "no regular file" in issue.what for issue in check_quarantine(root))
+    assert any(issue.path.endswith(odd.name) and "not a regular file" in issue.what for issue in check_quarantine(root))
     assert [found.record_count for found in salvage(root, config_of(root))]
     assert odd.is_symlink() or odd.exists()
     assert body(COUNT - 2) in stored(root)
