@@ -63,6 +63,10 @@ def at(now_ms: int = 0, cause: Cause = Cause.REGISTRATION) -> Trigger:
     return Trigger(cause, now_ms, "test:1")
 
 
+TIMEOUT_MS = 60_000
+"""A million topics are refused in seconds; on a busy machine in many."""
+
+
 class Asker:
     """A NameServer, and clients that ask it."""
 
@@ -72,7 +76,7 @@ class Asker:
         self.pool = ConnectionPool()
 
     async def ask(self, header: object, body: bytes = b"", *, pool: ConnectionPool | None = None) -> Command:
-        return await (pool or self.pool).request(self.server.address, header, body)
+        return await (pool or self.pool).request(self.server.address, header, body, timeout_ms=TIMEOUT_MS)
 
     async def register(
         self, name: str = "a", *topics: str, pool: ConnectionPool | None = None, **options: Any

@@ -302,7 +302,7 @@ async def test_a_member_that_cannot_open_its_store_leaves_the_lead_to_the_others
         await group.start("x", "y")
         assert await group.settled() == "x"
         assert (await group.send(b"1")).code == ResponseCode.SUCCESS
-        assert (await group.send(b"2", properties="DELAY\x011\x02")).code == ResponseCode.SUCCESS
+        assert (await group.send(b"2", properties="DELAY\x0118\x02")).code == ResponseCode.SUCCESS
         await asyncio.gather(group.stop("y"), group.stop("x"))
         assert group.sync_set() == {1, 2}
         for missing in ("commitlog", "config"):
