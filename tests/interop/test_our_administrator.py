@@ -59,11 +59,13 @@ def test_a_java_cluster_answers_every_call(java_cluster: JavaCluster, name: str)
 async def make_a_topic(admin: AdminClient, java: JavaCluster, name: str) -> None:
     config = TopicConfig(topic=name, read_queue_count=1, write_queue_count=1, attributes={"+message.type": "NORMAL"})
     assert await admin.create_topic(config, cluster=java.broker.cluster) == {java.broker.name: java.broker.address}
-    change = TopicChange(read_queue_count=2, attributes={"+message.type": "FIFO"})
+    change = TopicChange(read_queue_count=2, attributes={"+message.type": "FIFO", "+reserve.time": "1"})
     (changed,) = (await admin.change_topic(name, change)).values()
     assert (changed.read_queue_count, changed.write_queue_count, changed.perm) == (2, 1, 6)
-    assert changed.attributes == {"message.type": "FIFO"}
-    (changed,) = (await admin.change_topic(name, TopicChange(attributes={"-message.type": ""}, order=True))).values()
+    assert changed.attributes == {"message.type": "FIFO", "reserve.time": "1"}
+    (changed,) = (
+        await admin.change_topic(name, TopicChange(attributes={"-message.type": "", "-reserve.time": ""}, order=True))
+    ).values()
     assert (changed.read_queue_count, changed.order, changed.attributes) == (2, True, {})
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, PeriodicJob
 from orbitmq.broker.persistence import OffsetFile, TableNotes
 from orbitmq.broker.service import BrokerService
+from orbitmq.broker.topics.retention import hide_expired
 from orbitmq.clock import Clock
 from orbitmq.net.security.server_security import ServerSecurity
 
 SWEEP_MS = 5_000
 """How often held pulls (Java: PullRequestHoldService), accounts and certificates are looked through."""
 CLIENT_SCAN_MS = 10_000
+RETENTION_MS = 10_000
+"""How long messages may be shown beyond their topic's time."""
 
 
 def broker_housekeeping(
@@ -33,6 +36,7 @@ def broker_housekeeping(
             PeriodicJob(SWEEP_MS, delivery.pop.wake_overtaken),
             PeriodicJob(SWEEP_MS, security.reload_if_changed),
             PeriodicJob(CLIENT_SCAN_MS, clients.membership.expire),
+            PeriodicJob(RETENTION_MS, lambda: hide_expired(service.tables.topics.table.all, service.store, clock())),
             PeriodicJob(CLIENT_SCAN_MS, lambda: clients.locks.expire(monotonic())),
             PeriodicJob(save_ms, offset_file.save),
             PeriodicJob(save_ms, delivery.pop.batch_file.save),

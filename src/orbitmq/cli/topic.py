@@ -21,9 +21,9 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
+from orbitmq.cli.topic_config import RetentionOption, parse_permission, retention_change, say_hidden
 from orbitmq.cli.topic_config import app as config_app
-from orbitmq.cli.topic_config import parse_permission, say_hidden
-from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, QUEUES_MAX, permission_word
+from orbitmq.model.topic import DEFAULT_QUEUE_COUNT, QUEUES_MAX, permission_word, retention_hours
 
 if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
@@ -79,6 +79,7 @@ async def create(
         list[str] | None,
         typer.Option("--attribute", metavar="NAME=VALUE", help="As message.type=FIFO. May be repeated."),
     ] = None,
+    retention: RetentionOption = None,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
     force: ForceOption = False,
@@ -89,6 +90,7 @@ async def create(
 
     perm = parse_permission(permission)
     changes = {f"+{name}": value for name, value in parse_pairs(attributes or [], "--attribute").items()}
+    changes |= retention_change(retention)
     config = TopicConfig(topic=topic, read_queue_count=queues, write_queue_count=queues, perm=perm, attributes=changes)
 
     async with access.admin() as admin:
@@ -142,8 +144,10 @@ async def status(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show where each queue begins and ends. Exit code 1 when a broker did not answer: what the others have is shown."""
+    import asyncio
+
     async with access.admin() as admin:
-        stats, problems = await admin.known_topic_stats(topic)
+        (stats, problems), hours = await asyncio.gather(admin.known_topic_stats(topic), _shown_hours(admin, topic))
     rows: list[Row] = [
         {
             "broker": queue.broker_name,
@@ -158,7 +162,20 @@ async def status(
     show_rows(rows, ("broker", "queue", "min_offset", "max_offset", "messages", "updated"), output)
     if output is Format.TABLE:
         say(f"{sum(row['messages'] for row in rows)} messages in {len(rows)} queues")
+        for shown in sorted(hours):
+            say(f"messages are shown for {shown} h; the log may keep them longer")
     end_partial(problems)
+
+
+async def _shown_hours(admin: AdminClient, topic: str) -> set[int]:
+    """Return for how many hours brokers show a topic's messages, where they say so."""
+    from orbitmq.errors import ClientError
+
+    try:
+        configs, _ = await admin.known_topic_configs(topic)
+    except ClientError:  # brokers that do not answer are named with the queues
+        return set()
+    return {retention_hours(config) for config in configs.values()} - {0}
 
 
 @command(app, "route")

@@ -17,7 +17,8 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format, Row, say, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.model.topic import PERMISSIONS, QUEUES_MAX, permission_word
+from orbitmq.cli.terminal.times import parse_delay
+from orbitmq.model.topic import PERMISSIONS, QUEUES_MAX, RESERVE_TIME, permission_word
 
 if TYPE_CHECKING:
     from orbitmq.admin.client import AdminClient
@@ -33,6 +34,30 @@ def parse_permission(word: str) -> int:
     if word not in PERMISSIONS:
         raise typer.BadParameter(f"{word!r} is not rw, r or w", param_hint="--permission")
     return PERMISSIONS[word]
+
+
+RetentionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--retention",
+        metavar="TIME",
+        help="Show messages for so long, as 12h or 7d, though the log may keep them longer; `log`: as long as it does.",
+    ),
+]
+
+
+def retention_change(text: str | None) -> dict[str, str]:
+    """Return the change of attributes that `--retention` asks for.
+
+    Raises:
+        typer.BadParameter: it is not a number of whole hours.
+    """
+    if text is None:
+        return {}
+    hours, rest = (-1, 0) if text == "log" else divmod(parse_delay(text, "--retention"), 3_600_000)
+    if rest or not hours:
+        raise typer.BadParameter(f"{text!r} is not a number of whole hours, as 12h or 7d", param_hint="--retention")
+    return {f"+{RESERVE_TIME}": str(hours)}
 
 
 app = typer.Typer(help="Show and change the settings of a topic.", no_args_is_help=True, rich_markup_mode=None)
@@ -74,6 +99,7 @@ async def change(
         list[str] | None,
         typer.Option("--attribute", metavar="+NAME=VALUE|-NAME", help="As +message.type=FIFO; may stand repeatedly."),
     ] = None,
+    retention: RetentionOption = None,
     cluster: ClusterOption = None,
     broker: BrokerOption = None,
     force: ForceOption = False,
@@ -90,7 +116,7 @@ async def change(
         write_queue_count=write_queues,
         perm=parse_permission(permission) if permission is not None else None,
         order=order,
-        attributes=dict(map(parse_attribute_change, attributes or ())),
+        attributes=dict(map(parse_attribute_change, attributes or ())) | retention_change(retention),
     )
     if wanted == TopicChange():
         raise typer.BadParameter("nothing is to be changed", param_hint="--permission, --read-queues, --attribute ...")

@@ -23,8 +23,6 @@ SLOW_HANDLER_MS = 1_000
 RETRIES_MAX = 100
 QUEUES_MAX = 65_536
 """Queues of a topic on one broker that are looked at: a route may say any number."""
-_RESERVED_HOURS = 72.0
-"""How long brokers keep messages by default (fileReservedTime)."""
 
 
 def unread_deleted(snapshot: Snapshot) -> Iterator[Issue]:
@@ -42,11 +40,13 @@ def unread_deleted(snapshot: Snapshot) -> Iterator[Issue]:
 
 def unread_expires(snapshot: Snapshot) -> Iterator[Issue]:
     """A group's oldest unread message will be deleted soon: the time that brokers keep messages ends before the group comes there."""
-    kept_ms = {broker.name: _reserved_hours(broker.settings) * 3_600_000 for broker in snapshot.masters()}
+    masters = {broker.name: broker for broker in snapshot.masters()}
     for name in sorted(snapshot.groups):
         soonest: tuple[float, MessageQueue] | None = None
         for queue, delay_ms in _kept_delays(snapshot, name).items():
-            left = kept_ms.get(queue.broker_name, _RESERVED_HOURS * 3_600_000) - delay_ms
+            if (master := masters.get(queue.broker_name)) is None:
+                continue
+            left = master.kept_hours(queue.topic) * 3_600_000 - delay_ms
             if left < EXPIRES_MS and (soonest is None or left < soonest[0]):
                 soonest = left, queue
         if soonest is not None:
@@ -252,13 +252,6 @@ def _cause(snapshot: Snapshot, group: GroupFacts, delays: Mapping[MessageQueue, 
 def _all_queues(snapshot: Snapshot, delays: Mapping[MessageQueue, int]) -> set[MessageQueue]:
     topics = {queue.topic for queue in delays}
     return {queue for queue in snapshot.queues if queue.topic in topics}
-
-
-def _reserved_hours(settings: Mapping[str, str]) -> float:
-    try:
-        return float(settings.get("fileReservedTime", _RESERVED_HOURS))
-    except ValueError:
-        return _RESERVED_HOURS
 
 
 def _span(time_ms: float) -> str:

@@ -11,10 +11,13 @@ from orbitmq.admin.groups import GroupStatus
 from orbitmq.admin.route_comparison import RouteFacts
 from orbitmq.model.group import MessageModel, unread_count
 from orbitmq.model.route import ClusterInfo, MessageQueue, TopicRoute
-from orbitmq.model.topic import RETRY_PREFIX, TopicConfig, kind_of, topics_named_after
+from orbitmq.model.topic import RETRY_PREFIX, TopicConfig, kind_of, retention_hours, topics_named_after
 from orbitmq.wire.bodies.consumer_info import RunningInfo
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.topics import QueueStats
+
+_RESERVED_HOURS = 72.0
+"""How long brokers keep messages by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,15 @@ class BrokerFacts:
         except (IndexError, ValueError):
             return None
         return number if abs(number) < 2**63 else None
+
+    def kept_hours(self, topic: str | None = None) -> float:
+        """Return how long its log keeps messages (fileReservedTime), or, where that is less, for how long those of a topic are shown."""
+        try:
+            hours = float(self.settings.get("fileReservedTime", _RESERVED_HOURS))
+        except ValueError:
+            hours = _RESERVED_HOURS
+        shown = retention_hours(self.topics.get(topic)) if topic else 0
+        return min(hours, shown) if shown else hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from statistics import fmean
 from orbitmq.doctor.issues import Issue, Severity, command, listed
 from orbitmq.doctor.snapshot import Snapshot
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import Perm, TopicConfig
+from orbitmq.model.topic import Perm, TopicConfig, retention_hours
 
 WARNING, INFO = Severity.WARNING, Severity.INFO
 
@@ -115,7 +115,23 @@ def order_without_config(snapshot: Snapshot) -> Iterator[Issue]:
             yield Issue(INFO, "order-without-config", f"topic {topic}", text, command("topic", "route", topic))
 
 
-CHECKS = (settings_differ, unbalanced, hot_queue, hidden_messages, unread_topic, order_without_config)
+def kept_shorter(snapshot: Snapshot) -> Iterator[Issue]:
+    """A topic asks for a longer time than the log of its broker keeps messages: they go earlier than its `reserve.time` says."""
+    for topic, configs in _configs(snapshot).items():
+        hours = {name: retention_hours(config) for name, config in configs.items()}
+        for broker in snapshot.masters():
+            if hours.get(broker.name, 0) > (kept := broker.kept_hours()):
+                text = f"its messages are to be shown for {hours[broker.name]} h, and the log of {broker.name} keeps them for {kept:.0f} h"
+                yield Issue(
+                    WARNING,
+                    "kept-shorter",
+                    f"topic {topic}",
+                    text,
+                    command("broker", "config", "get", "fileReservedTime"),
+                )
+
+
+CHECKS = (settings_differ, unbalanced, hot_queue, hidden_messages, unread_topic, order_without_config, kept_shorter)
 
 
 def _configs(snapshot: Snapshot) -> dict[str, dict[str, TopicConfig]]:

@@ -131,6 +131,16 @@ def reply_topic(cluster: str) -> str:
     return cluster + _REPLY_SUFFIX
 
 
+RESERVE_TIME = "reserve.time"
+"""The attribute of a topic that says for how many hours its messages are shown."""
+
+
+def retention_hours(config: TopicConfig | None) -> int:
+    """Return for how many hours a topic's messages are shown; 0: as long as the log has them."""
+    text = config.attributes.get(RESERVE_TIME, "") if config is not None else ""
+    return int(text) if text.removeprefix("+").isdecimal() else 0
+
+
 def is_reserved_topic(topic: str) -> bool:
     """Return True if RocketMQ keeps `topic` for itself, by its name alone (Java: TopicValidator.SYSTEM_TOPIC_SET).
 

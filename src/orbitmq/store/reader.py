@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import nlargest
 
 from orbitmq.clock import Clock
@@ -49,6 +49,7 @@ class StoreReader:
         self._clock = clock
         self._is_sync = is_sync
         self._replicated = commit_log.end if waits_for_slaves else None
+        self._hidden: dict[str, int] = {}
 
     @property
     def min_physical_offset(self) -> int:
@@ -136,6 +137,34 @@ class StoreReader:
         if queue is None:
             return 0
         return offset_at(self._commit_log, queue, timestamp_ms, boundary, self._jumps, self._clock())
+
+    @property
+    def hidden_topics(self) -> Mapping[str, int]:
+        """The topics of which older messages are hidden, and before which store time, in ms since 1970."""
+        return self._hidden
+
+    def hide_before(self, topic: str, stored_ms: int) -> None:
+        """Show no message of a topic that was stored before a time, though the log has it; 0: show all.
+
+        Messages that come into the time's range are hidden with the next call.
+
+        Args:
+            stored_ms: ms since 1970.
+        """
+        is_wider = stored_ms < self._hidden.pop(topic, 0)
+        if stored_ms:
+            self._hidden[topic] = stored_ms
+        for queue in self._queues.of_topic(topic):
+            if is_wider:
+                queue.hide_before(0)
+            first = queue.min_offset(self._commit_log.min_offset)
+            if not stored_ms or first >= queue.max_offset:
+                continue
+            place = queue.entry(first)[0]
+            now_ms = self._clock()
+            if self._jumps.counted_ms(place, self._commit_log.stored_at_ms(place), now_ms) < stored_ms:
+                first = offset_at(self._commit_log, queue, stored_ms, Boundary.LOWER, self._jumps, now_ms)
+                queue.hide_before(queue.entry(first)[0] if first < queue.max_offset else self._commit_log.end)
 
     def counted_at_ms(self, record: Record) -> int:
         """Return when a message counts as stored: its store time, unless that lies in the future (see `ClockJumps`)."""

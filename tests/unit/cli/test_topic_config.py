@@ -24,6 +24,17 @@ def test_what_is_named_is_changed_and_the_rest_stays(orbitmq, topic):
     assert orbitmq("topic", "config", "show", topic, "--broker", "broker-a").rows[0][-1] == "-"
 
 
+def test_a_retention_is_whole_hours_until_the_log_alone_decides_again(orbitmq, topic):
+    for words, attribute in (("7d", "168"), ("12h", "12"), ("log", "-1")):
+        changed = orbitmq("topic", "config", "set", topic, "--retention", words)
+        assert changed.rows[0][-1] == f"reserve.time={attribute}"
+    for words in ("90m", "0h", "forever"):
+        wrong = orbitmq("topic", "create", topic, "--retention", words)
+        assert (wrong.code, "--retention" in wrong.err) == (2, True)
+    assert orbitmq("topic", "create", topic, "--retention", "2d").code == 0
+    assert "messages are shown for 48 h" in orbitmq("topic", "show", topic).err
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [

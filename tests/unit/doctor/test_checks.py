@@ -206,6 +206,12 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
     ),
     ("unread-topic", lambda: sample(committed={}, groups={}), INFO, "400 messages, and no group has read any"),
     ("order-without-config", lambda: with_config(order=True), INFO, "no order configuration"),
+    (
+        "kept-shorter",
+        lambda: with_config(attributes={"reserve.time": "168"}),
+        WARNING,
+        "168 h, and the log of a keeps them for 72 h",
+    ),
     ("unread-deleted", lambda: sample(committed={GROUP: {QUEUES[0]: 40}}), ERROR, "60 messages of orders were deleted"),
     ("unread-expires", lambda: behind(70 * HOUR_MS, client(*QUEUES)), WARNING, "goes in 2.0 h"),
     ("unread-expires", lambda: behind(73 * HOUR_MS, client(*QUEUES)), ERROR, "goes with the next deletion of files"),

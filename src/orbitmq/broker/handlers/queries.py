@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbitmq.broker.groups.members import GroupMembers
+from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.broker.topics.retention import shown_from_ms
+from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreBusy, StoreError
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
@@ -31,6 +34,8 @@ class QueryTables:
     """
 
     store: Store
+    topics: TopicRegistry
+    clock: Clock
     members: GroupMembers[Peer]
     unique_count_max: int
     count_max: int
@@ -44,9 +49,19 @@ def view_message(tables: QueryTables, call: Call[ViewMessage]) -> Reply:
     """Answer with the record at a physical offset."""
     header = call.header
     record = tables.store.record_at(header.physical_offset, is_for_slave=bool(header.for_slave))
-    if record is None:
+    if record is None or not (header.for_slave or _is_shown(tables, header.physical_offset)):
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {header.physical_offset}")
     return Reply(body=record)
+
+
+def _is_shown(tables: QueryTables, physical_offset: int) -> bool:
+    """Return True if the message at a place of the log is not too old for its topic."""
+    if not tables.store.hidden_topics:
+        return True
+    record = tables.store.parsed_at(physical_offset)
+    return record is not None and tables.store.counted_at_ms(record) >= shown_from_ms(
+        tables.topics.get(record.topic), tables.clock()
+    )
 
 
 @handlers.on(QueryMessage)
@@ -56,7 +71,8 @@ def query_message(tables: QueryTables, call: Call[QueryMessage]) -> Reply | Late
     wanted = tables.unique_count_max if header.is_unique_key else header.count_max
     if wanted < 0:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"maxNum {wanted} is not allowed, expected 0 or more")
-    question = IndexQuery(header.topic, header.key, min(wanted, tables.count_max), header.begin_ms, header.end_ms)
+    begin_ms = max(header.begin_ms, shown_from_ms(tables.topics.get(header.topic), tables.clock()))
+    question = IndexQuery(header.topic, header.key, min(wanted, tables.count_max), begin_ms, header.end_ms)
     found: list[Reply] = []
     is_late = False
 

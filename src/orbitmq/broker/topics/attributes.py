@@ -10,15 +10,15 @@ from collections.abc import Mapping
 
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
+from orbitmq.model.topic import RESERVE_TIME
 
 MESSAGE_TYPE = "message.type"
 MIXED = "MIXED"
-_RESERVE_TIME = "reserve.time"
 _ALLOWED = {
     "queue.type": re.compile("BatchCQ|SimpleCQ"),
     "cleanup.policy": re.compile("DELETE|COMPACTION"),
     MESSAGE_TYPE: re.compile("UNSPECIFIED|NORMAL|FIFO|DELAY|TRANSACTION|MIXED"),
-    _RESERVE_TIME: re.compile(r"[+-]?[0-9]{1,19}"),
+    RESERVE_TIME: re.compile(r"[+-]?[0-9]{1,19}"),
 }
 _RESERVE_TIMES = range(-1, 2**63)
 _MISSING = {
@@ -84,7 +84,7 @@ def apply_attribute_changes(attributes: Mapping[str, str] | None, changes: Mappi
             raise _refused(
                 f"{name}={value} needs a broker of RocketMQ {version} or later; this one does what 5.3.3 does"
             )
-        elif allowed.fullmatch(value) is None or (name == _RESERVE_TIME and int(value) not in _RESERVE_TIMES):
+        elif allowed.fullmatch(value) is None or (name == RESERVE_TIME and int(value) not in _RESERVE_TIMES):
             raise _refused(f"{name} is {value!r:.80}, expected {allowed.pattern}")
         elif name in _MISSING and value == _MISSING[name][0]:
             raise _refused(f"{name}={value} is not supported by this broker: {_MISSING[name][1]}")

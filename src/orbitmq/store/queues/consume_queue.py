@@ -92,7 +92,7 @@ class ConsumeQueue:
     """
 
     __slots__ = (
-        "_ahead", "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_tail", "_unit_count", "data_end", "is_cut_short", "log",
+        "_ahead", "_hidden_before", "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_tail", "_unit_count", "data_end", "is_cut_short", "log",
         "magic", "max_offset", "next_offset", "queue_id", "synced_offset", "topic", "topic_part",
     )  # fmt: skip
 
@@ -129,6 +129,7 @@ class ConsumeQueue:
         """True when the last file was loaded with less than its size: entries at its end may be missing."""
         self._min_offset = 0
         self._min_known_at = -1
+        self._hidden_before = 0
 
     @property
     def base_offset(self) -> int:
@@ -374,13 +375,14 @@ class ConsumeQueue:
             queue_offset += len(found) // UNIT.size
 
     def min_offset(self, physical_min: int) -> int:
-        """Return the queue offset of the first message that is still in the CommitLog.
+        """Return the queue offset of the first message that is still in the CommitLog and may be shown.
 
         Found by bisection, and remembered until the CommitLog's start moves: every pull asks.
 
         Args:
             physical_min: the CommitLog's first byte.
         """
+        physical_min = max(physical_min, self._hidden_before)
         if physical_min != self._min_known_at or self._min_offset > self.max_offset:
             first = self.base_offset
             if first < self.max_offset and _is_gone(self.entry(first), physical_min):
@@ -388,6 +390,10 @@ class ConsumeQueue:
             self._min_offset = first
             self._min_known_at = physical_min if self._min_offset < self.max_offset else -1
         return self._min_offset
+
+    def hide_before(self, physical_offset: int) -> None:
+        """Show no message that begins before this place of the CommitLog; 0: show all that there are."""
+        self._hidden_before = physical_offset
 
     def search(self, is_before: Callable[[Entry], bool], first: int | None = None, stop: int | None = None) -> int:
         """Return the first queue offset whose entry is not `is_before`, by bisection; `stop` if all are: `max_offset`, or less."""
