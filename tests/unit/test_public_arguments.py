@@ -69,6 +69,7 @@ BAD: dict[str, list[Any]] = {
     "delay_level": [*NUMBER, 1_001],
     "delay_ms": NUMBER,
     "deliver_at": ["tomorrow", 7],
+    "priority": [-1, "1", True, 1.5],
     "dry_run": FLAG,
     "end_ms": NUMBER,
     "execute": FUNCTION,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.message import Message, PropertyName, StoredMessage
+from orbitmq.model.message import Message, PropertyName, StoredMessage, priority_of
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import is_reserved_topic
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -167,6 +167,7 @@ class DeadLetter:
             own,
             self.message.flag,
             sharding_key=found.get(PropertyName.SHARDING_KEY),
+            priority=priority_of(found),
         )
 
 

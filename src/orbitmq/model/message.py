@@ -54,6 +54,7 @@ class PropertyName:
     CHECK_IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
     PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
     SHARDING_KEY = "__SHARDINGKEY"
+    PRIORITY = "_SYS_MSG_PRIORITY_"
     CRC32 = "__CRC32#"
     CORRELATION_ID = "CORRELATION_ID"
     REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
@@ -128,6 +129,12 @@ class ReplyTo(NamedTuple):
     broker_name: str
 
 
+def priority_of(properties: Mapping[str, str]) -> int | None:
+    """Return the priority that a message was sent with; None without one."""
+    text = properties.get(PropertyName.PRIORITY, "")
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
 def split_keys(text: str) -> tuple[str, ...]:
     """Return the keys of the property KEYS, which blanks separate and no other white space (Java: MessageConst.KEY_SEPARATOR)."""
     return tuple(filter(None, text.split(" ")))
@@ -150,6 +157,8 @@ class Message:
         in_reply_to: set by `StoredMessage.reply`.
         delay_ms: deliver it so long after the broker has it, in steps of a second unless the broker is set to shorter ones.
         deliver_at: deliver it at this time (with a time zone), or immediately when that is over.
+        priority: 0 is the lowest one; in a topic of type PRIORITY groups that pop get higher ones first. The broker stores the
+            message in the queue of this number, or in the last one. Not with a delay or a sharding key.
     """
 
     topic: str
@@ -163,6 +172,7 @@ class Message:
     in_reply_to: ReplyTo | None = None
     delay_ms: int = 0
     deliver_at: datetime | None = None
+    priority: int | None = None
 
     def __post_init__(self) -> None:
         check_name("topic", self.topic)
@@ -190,15 +200,24 @@ class Message:
             raise InvalidArgument("delay_level", self.delay_level, f"1 to {DELAY_LEVELS_MAX}, or 0 for no delay")
         if type(self.delay_ms) is not int or self.delay_ms or self.deliver_at is not None:
             self._check_time()
+        if self.priority is not None:
+            self._check_priority()
 
     @property
     def is_delayed(self) -> bool:
         """Return True if it is to be delivered later."""
         return bool(self.delay_level or self.delay_ms or self.deliver_at is not None)
 
+    def _check_priority(self) -> None:
+        self._take_ints()
+        if type(self.priority) is not int or not 0 <= self.priority < FLAG_LIMIT:
+            raise InvalidArgument("priority", self.priority, "a whole number from 0 on, or None")
+        if self.is_delayed or self.sharding_key is not None:
+            raise InvalidArgument("priority", self.priority, "no priority with a delay or a sharding key")
+
     def _take_ints(self) -> None:
         """Make ints of numbers of other kinds, such as numpy's; what is none is left to the checks."""
-        for name in ("flag", "delay_level", "delay_ms"):
+        for name in ("flag", "delay_level", "delay_ms", "priority"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 with suppress(TypeError):

@@ -129,6 +129,20 @@ def test_numbers_of_other_kinds_become_ints():
     assert {type(number) for number in numbers} == {int}
 
 
+@each_case(
+    {"priority": -1}, {"priority": True}, {"priority": 1.0}, {"priority": 2**31}, {"priority": 1, "delay_ms": 5},
+    {"priority": 0, "sharding_key": "k"}, {"priority": 0, "delay_level": 1},
+)  # fmt: skip
+def test_a_priority_is_a_whole_number_without_a_delay_or_a_sharding_key(arguments):
+    with pytest.raises(InvalidArgument, match="priority"):
+        Message("orders", b"", **arguments)
+
+
+@each_case((numpy.int64(3), 3), (0, 0), (None, None))
+def test_a_priority_may_be_any_kind_of_whole_number(given, taken):
+    assert Message("orders", b"", priority=given).priority == taken
+
+
 @each_case(*product(["flag", "delay_level", "delay_ms"], [True, numpy.bool_(True), numpy.float64(1), "1", None]))
 def test_what_is_no_number_stays_refused(name, value):
     with pytest.raises(InvalidArgument) as caught:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from orbitmq.broker.fast_path.half_template import HalfTemplate, HalfTemplates
 from orbitmq.broker.fast_path.send_template import SendTemplates
 from orbitmq.broker.fast_path.timer_template import TimerTemplates
-from orbitmq.broker.handlers.send import note_waiting, special_message
+from orbitmq.broker.handlers.send import PRIORITY_MARK, note_waiting, special_message
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers, remark_of
 from orbitmq.broker.sending.tables import SendTables, host_of
 from orbitmq.codes import RequestCode, ResponseCode
@@ -226,7 +226,9 @@ class SendFastPath:
         return count
 
     def _special_message(self, sent: Draft) -> Draft | None:
-        """Return the stored form of a message that asks for something special; None: the slow path says what is wrong."""
+        """Return the stored form of a message that asks for something special; None: it is for the slow path."""
+        if PRIORITY_MARK in sent.properties:  # it chooses the queue
+            return None
         try:
             special = special_message(self._tables, sent)
         except OrbitError:

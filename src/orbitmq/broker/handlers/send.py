@@ -20,17 +20,18 @@ from orbitmq.broker.timers.times import asks_for_time, without_times
 from orbitmq.broker.transactions.messages import half_message, is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, OrbitError, Rejected, StoreUnavailable
-from orbitmq.model.message import PropertyName, SysFlag
+from orbitmq.model.message import PropertyName, SysFlag, priority_of
 from orbitmq.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.work import in_turns
 from orbitmq.store import Draft
 from orbitmq.wire.headers import SendBatch, SendMessage, SendMessageV2, SendReply, SendReplyV2
 from orbitmq.wire.messages.message_id import offset_message_id
-from orbitmq.wire.messages.properties import format_properties
+from orbitmq.wire.messages.properties import format_properties, parse_properties
 
 handlers: Handlers[SendTables] = Handlers()
 
+PRIORITY_MARK = f"{PropertyName.PRIORITY}\x01".encode()
 _NO_DELAY = f"{PropertyName.DELAY}\x01-1\x02".encode()
 
 
@@ -68,7 +69,7 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
         if queue_resolver.is_missing(header.topic):
             return make_topic(tables, call, partial(store_one, tables, call))
         config = queue_resolver.resolve(header, call.now_ms)
-    draft = draft_of(tables, call, config)
+    draft = by_priority(draft_of(tables, call, config), config.write_queue_count)
     stored = stored_form(tables, draft)
     if stored.sys_flag & SysFlag.FOR_THE_BROKER:
         raise _refused_flag(stored.sys_flag)
@@ -190,6 +191,28 @@ def draft_of(tables: SendTables, call: SendCall | Call[SendReply] | Call[SendRep
         host_of(call.connection.remote),
         header.reconsume_times or 0,
     )
+
+
+def by_priority(draft: Draft, queue_count: int) -> Draft:
+    """Return a message for the queue of its priority: the one of this number, or the last one.
+
+    A message of another type has none, whatever it says. Source: Java SendMessageProcessor.sendMessage of 5.5.0.
+    """
+    if PRIORITY_MARK not in draft.properties:
+        return draft
+    properties = parse_properties(draft.properties)
+    priority = priority_of(properties)
+    if priority is None:
+        return draft
+    if (
+        is_prepared(properties)
+        or level_of(properties)
+        or asks_for_time(properties)
+        or PropertyName.SHARDING_KEY in properties
+    ):
+        del properties[PropertyName.PRIORITY]
+        return draft._replace(properties=format_properties(properties))
+    return draft._replace(queue_id=min(priority, queue_count - 1))
 
 
 def stored_form(tables: SendTables, draft: Draft) -> Draft:

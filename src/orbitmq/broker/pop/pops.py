@@ -19,11 +19,13 @@ from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
 from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.ordered_queues import OrderedQueues
 from orbitmq.broker.pop.revive_log import ReviveLog
+from orbitmq.broker.topics.attributes import MESSAGE_TYPE, PRIORITY
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.message import PropertyName
+from orbitmq.model.topic import TopicConfig
 from orbitmq.store import PropertyTest, ReadResult, ReadStatus, Store
 from orbitmq.wire.messages.record import Record, encode_record, iter_records, queue_offsets_in
 from orbitmq.wire.pop.handles import (
@@ -162,7 +164,7 @@ class Pops:
         chance = self._random.randrange(_PERCENT)
         if asked.is_ordered:
             self._pop_topic(asked, popped, chance)
-        elif chance < self._retries_first_percent:
+        elif chance < self._retries_first_percent and not _has_priorities(self._topics.get(asked.topic)):
             self._pop_retries(asked, popped)
             self._pop_topic(asked, popped, chance)
         else:
@@ -290,8 +292,12 @@ class Pops:
             self._pop_queue(asked, popped, asked.topic, NORMAL, asked.queue_id)
             return
         count = config.read_queue_count
-        for number in range(count):
-            self._pop_queue(asked, popped, asked.topic, NORMAL, (chance + number) % count)
+        if _has_priorities(config) and not asked.is_ordered:
+            queue_ids: Iterable[int] = reversed(range(count))  # a queue's number is the priority of its messages
+        else:
+            queue_ids = ((chance + number) % count for number in range(count))
+        for queue_id in queue_ids:
+            self._pop_queue(asked, popped, asked.topic, NORMAL, queue_id)
 
     def _pop_retries(self, asked: PopRequest, popped: PopResult) -> None:
         for topic, kind in _sources(asked.topic, asked.group)[1:]:
@@ -439,3 +445,8 @@ def _renamed(record: Record, topic: str, handle: str) -> bytes:
         properties += b"\x02"
     renamed = properties + f"{PropertyName.POP_CK}\x01{handle}\x02".encode()
     return encode_record(record._replace(topic=topic, properties=renamed))
+
+
+def _has_priorities(config: TopicConfig | None) -> bool:
+    """Return True if groups get a topic's messages by their priority. Source: Java PopMessageProcessor of 5.5.0."""
+    return config is not None and config.attributes.get(MESSAGE_TYPE) == PRIORITY

@@ -48,6 +48,7 @@ class StoredProperties:
             or b"TIMER_DEL" in properties
             or b"TRAN_MSG\x01" in properties
             or b"CLUSTER\x01" in properties
+            or b"_PRIORITY_\x01" in properties
             or b"TRACE_ON\x01" in properties  # with MSG_REGION, which comes together with it
             or b"__CRC32#\x01" in properties
             or b"INNER_MULTI_" in properties  # LMQs, and the numbers there

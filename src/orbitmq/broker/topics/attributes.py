@@ -14,10 +14,11 @@ from orbitmq.model.topic import RESERVE_TIME
 
 MESSAGE_TYPE = "message.type"
 MIXED = "MIXED"
+PRIORITY = "PRIORITY"
 _ALLOWED = {
     "queue.type": re.compile("BatchCQ|SimpleCQ"),
     "cleanup.policy": re.compile("DELETE|COMPACTION"),
-    MESSAGE_TYPE: re.compile("UNSPECIFIED|NORMAL|FIFO|DELAY|TRANSACTION|MIXED"),
+    MESSAGE_TYPE: re.compile("UNSPECIFIED|NORMAL|FIFO|DELAY|TRANSACTION|PRIORITY|MIXED"),
     RESERVE_TIME: re.compile(r"[+-]?[0-9]{1,19}"),
 }
 _RESERVE_TIMES = range(-1, 2**63)
@@ -26,8 +27,8 @@ _MISSING = {
     "cleanup.policy": ("COMPACTION", "its messages are deleted by their age alone"),
 }
 """Values that Java takes, and what is missing here: a topic that only seems to have them would lose what was meant."""
-_NEWER_TYPES = {"LITE": "5.5", "PRIORITY": "5.4"}
-"""Types of messages, and the version of RocketMQ that has them first (RIP-83, RIP-80)."""
+_NEWER_TYPES = {"LITE": "5.5"}
+"""Types of messages, and the version of RocketMQ that has them first (RIP-83)."""
 _FIXED = {"queue.type", "cleanup.policy"}
 """Attributes that are set when a topic is created, or never."""
 

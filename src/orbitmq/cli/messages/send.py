@@ -129,6 +129,10 @@ async def send(
     sharding_key: Annotated[
         str | None, typer.Option("--sharding-key", help="Messages of one key go to one queue, in order.")
     ] = None,
+    priority: Annotated[
+        int | None,
+        typer.Option("--priority", min=0, help="0 is the lowest one; for topics with message.type=PRIORITY."),
+    ] = None,
     delay: Annotated[
         str | None,
         typer.Option("--delay", metavar="TIME", help=f"Deliver it so long after the broker has it: {DELAY_HELP}"),
@@ -163,6 +167,7 @@ async def send(
         delay_ms=0 if delay is None else parse_delay(delay, "--delay"),
         deliver_at=None if deliver_at is None else parse_moment(deliver_at, "--deliver-at"),
         delay_level=delay_level or 0,
+        priority=priority,
     )
 
     def message(content: bytes) -> Message:

@@ -99,7 +99,7 @@ def check_batch(messages: Sequence[Message]) -> None:
     """Refuse what cannot travel in one batch.
 
     Raises:
-        InvalidArgument: no message, several topics, delayed messages, replies or a retry topic.
+        InvalidArgument: no message, several topics, delayed messages, priorities, replies or a retry topic.
     """
     if not messages:
         raise InvalidArgument("messages", messages, "at least one message")
@@ -108,6 +108,8 @@ def check_batch(messages: Sequence[Message]) -> None:
         raise InvalidArgument("messages", sorted(topics)[:3], "messages of one topic")
     if any(message.is_delayed for message in messages):
         raise InvalidArgument("delay_level", "a delay", "no delay inside a batch: send such messages on their own")
+    if any(message.priority is not None for message in messages):
+        raise InvalidArgument("priority", "a priority", "no priority inside a batch: send such messages on their own")
     if any(message.in_reply_to is not None for message in messages):
         raise InvalidArgument("in_reply_to", "a reply", "no reply inside a batch: send each on its own")
     if messages[0].topic.startswith(RETRY_PREFIX):
@@ -115,10 +117,11 @@ def check_batch(messages: Sequence[Message]) -> None:
 
 
 def fits_batch(encoded: EncodedMessage, message: Message, size_max: int) -> bool:
-    """True for a message that may travel with others: not compressed, not delayed, small, no reply, no retry topic."""
+    """True for a message that may travel with others: not compressed, not delayed, no priority, small, no reply, no retry topic."""
     return not (
         encoded.sys_flag
         or message.is_delayed
+        or message.priority is not None
         or message.in_reply_to is not None
         or encoded.size + ITEM_SIZE_MIN > size_max
         or message.topic.startswith(RETRY_PREFIX)

@@ -184,6 +184,8 @@ def _properties(message: Message, message_id: str, made: Mapping[str, str] | Non
         )  # no part of one earlier
     if message.sharding_key is not None:
         properties[PropertyName.SHARDING_KEY] = message.sharding_key
+    if message.priority is not None:
+        properties[PropertyName.PRIORITY] = str(message.priority)
     if message.in_reply_to is not None:
         properties |= _reply_properties(message.in_reply_to)
     if made is not None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from orbitmq.admin.dead_letters import ORIGIN_MESSAGE_ID, ORIGIN_TOPIC, own_properties
 from orbitmq.errors import ConfigError, InvalidArgument
-from orbitmq.model.message import Message, PropertyName
+from orbitmq.model.message import Message, PropertyName, priority_of
 
 Fix = Callable[[bytes, dict[str, str]], bytes | None]
 """Takes a letter's body and properties; returns the body to send, or None for a letter that is beyond help."""
@@ -42,7 +42,16 @@ class DeadLetterRecord(NamedTuple):
         if origin_id:
             own[ORIGIN_MESSAGE_ID] = origin_id
         key = found.get(PropertyName.SHARDING_KEY)
-        return Message(topic, body, self.tag, self.keys, {**own, **(more or {})}, self.flag, sharding_key=key)
+        return Message(
+            topic,
+            body,
+            self.tag,
+            self.keys,
+            {**own, **(more or {})},
+            self.flag,
+            sharding_key=key,
+            priority=priority_of(found),
+        )
 
 
 class Fixed(NamedTuple):

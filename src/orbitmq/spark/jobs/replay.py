@@ -12,7 +12,7 @@ from orbitmq.admin.dead_letters import own_properties
 from orbitmq.errors import ConfigError
 from orbitmq.job_directory import check_claimable, claimed, held
 from orbitmq.model.check_result import CheckResult
-from orbitmq.model.message import Message, PropertyName, split_keys
+from orbitmq.model.message import Message, PropertyName, priority_of, split_keys
 from orbitmq.spark.jobs.archive import check_finished, has_rows
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.directories import HadoopDirectory
@@ -120,6 +120,7 @@ def message_again(row: Row, topic: str) -> Message:
         own_properties(found),
         row["flag"] or 0,
         sharding_key=found.get(PropertyName.SHARDING_KEY),
+        priority=priority_of(found),
     )
 
 

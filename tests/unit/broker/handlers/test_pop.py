@@ -22,7 +22,9 @@ from orbitmq.wire.headers import (
     PopResponse,
     UpdateConsumerOffset,
     UpdateSubscriptionGroup,
+    ViewMessage,
 )
+from orbitmq.wire.messages.record import iter_records, parse_record
 from orbitmq.wire.pop.handles import parse_handle
 from orbitmq.wire.pop.ordered_batches import OrderedBatch, format_ordered_batches
 from unit.broker.conftest import Harness
@@ -49,6 +51,42 @@ async def test_a_topic_that_may_not_be_read_gives_nothing(header: object, harnes
     )  # fmt: skip
     assert await harness.code(create) == 0
     assert await harness.code(header) == 16
+
+
+PRIORITIES = CreateTopic(
+    topic="t", default_topic="TBW102", read_queue_nums=3, write_queue_nums=3, perm=6, topic_filter_type="SINGLE_TAG",
+    attributes="+message.type=PRIORITY",
+)  # fmt: skip
+
+
+def prioritized(priority: object, more: str = "") -> str:
+    return f"UNIQ_KEY\x01U\x02_SYS_MSG_PRIORITY_\x01{priority}\x02{more}"
+
+
+async def test_a_message_lies_in_the_queue_of_its_priority_and_higher_ones_are_popped_first(harness: Any) -> None:
+    assert await harness.code(PRIORITIES) == 0
+    for priority in (0, 2, 1, 9, 0, 2, 1, 9):  # the second time on the fast path, if it took them
+        sent = await harness.send(body=b"%d" % priority, properties=prioritized(priority))
+        assert sent.ext_fields["queueId"] == str(min(priority, 2))
+    for expected in (b"2", b"9", b"2", b"9", b"1", b"1", b"0", b"0"):
+        answer = await harness.ask(pop_header(count_max=1))
+        assert [bytes(record.body) for record in iter_records(answer.body)] == [expected]
+
+
+@each_case("__SHARDINGKEY\x01k\x02", "DELAY\x0118\x02", "TIMER_DELAY_MS\x0160000\x02")
+async def test_a_message_of_another_type_has_no_priority(more: str, harness: Any) -> None:
+    assert await harness.code(PRIORITIES) == 0
+    sent = await harness.send(properties=prioritized(2, more))
+    assert sent.ext_fields["queueId"] == "0"
+    record = parse_record((await harness.ask(ViewMessage(physical_offset=0))).body)
+    assert b"PRIORITY" not in record.properties
+
+
+@each_case("-1", "x", "")
+async def test_what_is_not_a_priority_stays_in_the_queue_of_its_producer(priority: str, harness: Any) -> None:
+    assert await harness.code(PRIORITIES) == 0
+    sent = await harness.send(properties=prioritized(priority), queue_id=1)
+    assert sent.ext_fields["queueId"] == "1"
 
 
 async def held(harness: Any, count: int = 1) -> None:

@@ -91,7 +91,6 @@ async def test_attributes_that_no_topic_has_are_refused_as_javas_broker_does(har
     for attribute, reason in (
         ("queue.type=BatchCQ", "batch consume queues are not built"),
         ("message.type=LITE", "RocketMQ 5.5"),
-        ("message.type=PRIORITY", "RocketMQ 5.4"),
     ):
         answer = await harness.ask(create(attributes=f"+{attribute}"))
         remark = answer.remark or ""
