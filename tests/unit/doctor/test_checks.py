@@ -165,6 +165,21 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
     ),
     ("disk-full", lambda: with_runtime(commitLogDiskRatio="0.8"), WARNING, "80% of its disk"),
     ("disk-full", lambda: with_runtime(commitLogDiskRatio="0.95"), ERROR, "95% of its disk"),
+    (
+        "writes-refused",
+        lambda: with_broker(settings={"brokerPermission": "4"}),
+        INFO,
+        "it refuses sends (brokerPermission=4)",
+    ),
+    (
+        "writes-refused",
+        lambda: replace(
+            with_broker(settings={"brokerPermission": "4"}),
+            routes={TOPIC: replace(route(), queues=tuple(replace(data, perm=4) for data in route().queues))},
+        ),
+        WARNING,
+        "no other broker takes messages of orders",
+    ),
     ("replica-behind", lambda: with_runtime(commitLogMaxOffset=str(1000 + 300 * 2**20)), WARNING, "300 MiB behind"),
     ("replica-behind", lambda: with_runtime(syncStateSet="0"), WARNING, "not in the sync set"),
     ("single-replica", lambda: sample(brokers=(broker("a"), *sample().brokers[2:])), INFO, "without a slave: a"),
