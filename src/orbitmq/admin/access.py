@@ -65,6 +65,10 @@ class AccessClient:
         """Change what is said of a user. Raises: as `create_user`."""
         return list(await self._tell(UpdateUser(username=name), encode_user_change(name, change), broker=broker))
 
+    async def missing_masters(self) -> dict[str, str]:
+        """Return the names of brokers that have no master now, and why: changes do not reach them (`ClusterAdmin`)."""
+        return await self._admin.missing_masters()
+
     async def delete_user(self, name: str, *, broker: str | None = None) -> list[str]:
         """Delete a user and its rules. Raises: as `create_user`."""
         return list(await self._tell(DeleteUser(username=name), broker=broker))

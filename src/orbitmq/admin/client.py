@@ -15,7 +15,6 @@ import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from types import MappingProxyType
 
 import orjson
 
@@ -343,12 +342,13 @@ class AdminClient(ClusterAdmin):
         return dict(sorted(item for stats in answers.values() for item in stats.items()))
 
     async def known_topic_stats(
-        self, topic: str, *, silent: Mapping[str, str] = MappingProxyType({})
+        self, topic: str, *, silent: Mapping[str, str] | None = None
     ) -> tuple[dict[MessageQueue, QueueStats], dict[str, str]]:
         """Return where a topic's queues begin and end on the brokers that answer, and what is wrong with each other one.
 
         Args:
-            silent: brokers that are not asked, as `silent_masters` returns them: for questions about many topics.
+            silent: brokers that are not asked, as `silent_masters` returns them: for questions about many topics. When left out,
+                brokers of the topic that have no master now are among the problems, too.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
@@ -356,15 +356,17 @@ class AdminClient(ClusterAdmin):
         """
 
         async def ask(broker_name: str, address: str) -> dict[MessageQueue, QueueStats]:
-            if broker_name in silent:
+            if silent and broker_name in silent:
                 raise ClientError(silent[broker_name])
             return await self._broker_topic_stats(broker_name, address, topic)
 
         answers, problems = await ask_each(await self._find_topic_masters(topic), ask, needs_one=True)
+        if silent is None:
+            problems |= await self.missing_masters_of(topic)
         return dict(sorted(item for stats in answers.values() for item in stats.items())), problems
 
     async def silent_masters(self) -> dict[str, str]:
-        """Return the names of the masters that do not answer now, and what is wrong with each, sorted.
+        """Return the names of the masters that do not answer now, or are missing, and what is wrong with each, sorted.
 
         Raises:
             ClientError: no master answers.
@@ -375,7 +377,16 @@ class AdminClient(ClusterAdmin):
                 await self.broker_runtime_info(address)
 
         _, problems = await ask_each(await self.masters(), ask, needs_one=True)
-        return problems
+        return dict(sorted((problems | await self.missing_masters()).items()))
+
+    async def missing_masters_of(self, topic: str) -> dict[str, str]:
+        """Return those of the `missing_masters` that have, or had, queues of a topic."""
+        missing = await self.missing_masters()
+        if not missing:
+            return {}
+        holders = {queue.broker_name for queue in (await self._routes.find(topic)).queues}
+        holders |= (await self.lost_brokers(topic)).keys()
+        return {name: why for name, why in missing.items() if name in holders}
 
     async def groups_that_answer(self) -> tuple[GroupAdmin, dict[str, str]]:
         """Return calls about groups to the masters that answer now, and what is wrong with each other one.

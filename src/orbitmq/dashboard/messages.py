@@ -160,7 +160,7 @@ async def _in_range(form: Form, clients: ClusterClients, topic: str, text: str) 
         rows=[row for _, row in inside if row is not None],
         is_complete=is_complete,
         is_cut=len(inside) >= count or not is_complete,
-        notices=notices_of(silent),
+        notices=notices_of({**await clients.admin.missing_masters_of(topic), **silent}),
         read_count=len(inside),
         last_ms=inside[-1][0].stored_at_ms if inside else None,
     )
