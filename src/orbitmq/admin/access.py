@@ -11,9 +11,7 @@ from types import TracebackType
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.admin.each_master import ask_all, tell_each
-from orbitmq.errors import InvalidArgument
 from orbitmq.model.access import AccessRule, Acl, Policy, PolicyType, User
-from orbitmq.model.route import MASTER_ID
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.access import UserChange, decode_acls, decode_users, encode_acl, encode_user_change
 from orbitmq.wire.command import Command
@@ -103,16 +101,7 @@ class AccessClient:
         return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
 
     async def _masters(self, broker: str | None) -> Mapping[str, str]:
-        info = await self._admin.cluster_info()
-        masters = {
-            name: data.addresses[MASTER_ID]
-            for name, data in sorted(info.brokers.items())
-            if broker in (None, name) and MASTER_ID in data.addresses
-        }
-        if not masters:
-            known = ", ".join(sorted(info.brokers)) or "one that is registered (there is none now)"
-            raise InvalidArgument("broker", broker or "any", f"one of {known}")
-        return masters
+        return dict(sorted((await self._admin.masters(broker=broker)).items()))
 
 
 def acl_of(name: str, *rules: AccessRule) -> Acl:

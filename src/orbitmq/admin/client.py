@@ -19,7 +19,7 @@ from dataclasses import replace
 import orjson
 
 from orbitmq.address import parse_name_servers
-from orbitmq.admin.cluster_admin import ClusterAdmin, masters_in
+from orbitmq.admin.cluster_admin import ClusterAdmin
 from orbitmq.admin.each_master import ask_all, ask_each, tell_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
@@ -142,7 +142,7 @@ class AdminClient(ClusterAdmin):
             PartlyDone: some masters have made the change, some have not.
         """
         check_name("topic", config.topic)
-        targets = masters_in(await self.cluster_info(), cluster, broker)
+        targets = await self.masters(cluster=cluster, broker=broker)
         if not force:
             await check_read_queues(self._tell, targets, config.topic, config.read_queue_count)
         header = create_header(config)
@@ -639,7 +639,7 @@ class AdminClient(ClusterAdmin):
         raise error
 
     async def _find_masters(self, cluster: str | None) -> Mapping[str, str]:
-        return masters_in(await self.cluster_info(), cluster, None)
+        return await self.masters(cluster=cluster)
 
     async def _find_topic_masters(self, topic: str) -> Mapping[str, str]:
         return _topic_masters(await self.topic_route(topic))

@@ -79,7 +79,14 @@ class ClusterAdmin:
             InvalidArgument: no cluster, or no broker, is called so.
             RouteNotFound: there is no master.
         """
-        return masters_in(await self.cluster_info(), cluster, broker)
+        info = await self.cluster_info()
+        try:
+            return masters_in(info, cluster, broker)
+        except (InvalidArgument, RouteNotFound) as error:
+            for name, why in (await self.missing_masters()).items():
+                if broker in (None, name):
+                    error.add_note(f"{name}: {why}")
+            raise
 
     async def missing_masters(self) -> dict[str, str]:
         """Return the names of brokers that have no master now, and why, sorted: they have slaves alone, or were lost within a day.
@@ -127,7 +134,8 @@ def masters_in(info: ClusterInfo, cluster: str | None = None, broker: str | None
         if broker in (None, name) and name in info.brokers and MASTER_ID in info.brokers[name].addresses
     }
     if not masters:
-        raise RouteNotFound("no master broker is registered with the NameServer")
+        whose = "" if broker is None else f" of the name {broker}"
+        raise RouteNotFound(f"no master broker{whose} is registered with the NameServer")
     return masters
 
 

@@ -212,7 +212,7 @@ def replica_behind(snapshot: Snapshot) -> Iterator[Issue]:
 
 def single_replica(snapshot: Snapshot) -> Iterator[Issue]:
     """A broker has no slave: with its disk its messages are gone."""
-    alone = sorted(name for name, members in snapshot.members().items() if len(members) == 1)
+    alone = sorted(name for name, (first, *others) in snapshot.members().items() if first.is_master and not others)
     if alone:
         text = f"without a slave: {listed(alone, 5)}; with the disk of one, the messages on it are gone"
         yield Issue(INFO, "single-replica", "brokers", text)

@@ -313,5 +313,8 @@ async def test_a_lost_broker_is_missing_from_answers_until_it_is_back():
         assert missing["broker-b"].startswith("it is gone without a good-bye (connection closed, 2")
         assert (await admin.known_topic_stats("orders"))[1] == missing
         assert (await admin.groups_that_answer())[1] == missing
+        with pytest.raises(InvalidArgument) as refused:
+            await admin.masters(broker="broker-b")
+        assert refused.value.__notes__ == [f"broker-b: {missing['broker-b']}"]
         await cluster.restart_broker("broker-b")
         assert await admin.missing_masters() == {}

@@ -498,3 +498,9 @@ def test_java_groups_the_digits_of_a_thousand_days(days: str) -> None:
 )
 def test_no_value_of_a_broker_breaks_a_check(values: dict[str, str]) -> None:
     examine(with_runtime(**values))
+
+
+def test_a_slave_whose_master_is_gone_is_not_called_a_broker_without_a_slave():
+    of_b = sample().brokers[-1]
+    found = examine(sample(brokers=(broker("a", 1), of_b)))
+    assert all("without a slave: a" not in issue.text for issue in found)
