@@ -123,8 +123,13 @@ class AdminClient(ClusterAdmin):
         Raises:
             RouteNotFound: the NameServer knows no route.
         """
-        await self._routes.refresh(check_name("topic", topic))
-        return await self._routes.find(topic)
+        try:
+            await self._routes.refresh(check_name("topic", topic))
+            return await self._routes.find(topic)
+        except RouteNotFound as error:  # a broker that is lost had it, perhaps
+            for name, why in (await self.missing_masters()).items():
+                error.add_note(f"{name}: {why}")
+            raise
 
     async def create_topic(
         self, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None, force: bool = False

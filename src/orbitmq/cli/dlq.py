@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, command
+from orbitmq.cli.access import Access, command, end_partial
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import FormatOption, GroupArgument
 from orbitmq.cli.terminal.output import Format, Row, format_cell, format_time, say, show_json, show_rows
@@ -45,9 +45,12 @@ async def list_groups(
     access: Access,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """List the groups that have dead letters: how many, and how old the newest one is."""
+    """List the groups that have dead letters: how many, and how old the newest one is.
+
+    Exit code 1 when a broker did not answer, or is gone: what the others have is shown.
+    """
     async with _dead_letters(access) as dead_letters:
-        groups = await dead_letters.groups()
+        groups, missing = await dead_letters.groups(), await dead_letters.missing_masters()
     rows = [
         {
             "group": found.group,
@@ -61,6 +64,7 @@ async def list_groups(
     problems = [found.problem for found in groups if found.problem is not None]
     for problem in problems:
         say(f"orbitmq: {problem}")
+    end_partial(missing)
     if problems:
         raise typer.Exit(ExitCode.NO)
 
@@ -78,7 +82,7 @@ async def show(
         Format, typer.Option("--output", "-o", help="table, or json: one object a line, with properties and body.")
     ] = Format.TABLE,
 ) -> None:
-    """Show a group's dead letters, with where they came from."""
+    """Show a group's dead letters, with where they came from. Exit code 1 when a broker is gone: its letters are not shown."""
     selection = parse_selection(start, end, broker, ids, count)
 
     rows: list[Row] = []
@@ -88,8 +92,10 @@ async def show(
                 _write_document(letter)
             else:
                 rows.append(_row(letter))
+        missing = await dead_letters.missing_masters()
     if output is Format.TABLE:
         show_rows(rows, _COLUMNS, output)
+    end_partial(missing)
 
 
 @command(app, "resend")
@@ -111,7 +117,8 @@ async def resend(
     """Send a group's dead letters to the topics that they came from: for every group that consumes those.
 
     Each letter is one line of output once its broker has it. The letters stay in the dead-letter topic, and the brokers keep how far
-    they were sent: called again, the command sends what came since. With --from or --id it sends what these say.
+    they were sent: called again, the command sends what came since. With --from or --id it sends what these say. Exit code 1 when a
+    broker is gone: its letters are not sent.
     """
     from contextlib import aclosing
 
@@ -122,6 +129,7 @@ async def resend(
 
     try:
         async with _dead_letters(access) as dead_letters:
+            missing = await dead_letters.missing_masters()
             if dry_run:
                 problem: InvalidArgument | None = None
                 unsent = not again and selection.is_from_the_beginning
@@ -145,7 +153,9 @@ async def resend(
     report.conclude("would be sent" if dry_run else "sent")
     if ids and report.count < len(selection.ids):
         say(f"orbitmq: {report.count} of {len(selection.ids)} ids were found")
+        end_partial(missing)
         raise typer.Exit(ExitCode.NO)
+    end_partial(missing)
 
 
 class _Report:

@@ -316,5 +316,8 @@ async def test_a_lost_broker_is_missing_from_answers_until_it_is_back():
         with pytest.raises(InvalidArgument) as refused:
             await admin.masters(broker="broker-b")
         assert refused.value.__notes__ == [f"broker-b: {missing['broker-b']}"]
+        with pytest.raises(RouteNotFound) as unknown:
+            await admin.topic_route("only-on-b")
+        assert unknown.value.__notes__ == refused.value.__notes__
         await cluster.restart_broker("broker-b")
         assert await admin.missing_masters() == {}

@@ -41,6 +41,7 @@ def test_a_broker_that_is_gone_is_named_wherever_its_part_is_missing(orbitmq, to
     for words in (
         ("topic", "show", topic),
         ("group", "list"),
+        ("dlq", "list"),
         ("group", "reset", topic, topic, "--to", "latest", "--yes"),
         ("group", "delete", topic, "--yes"),
         ("topic", "delete", topic, "--yes"),
