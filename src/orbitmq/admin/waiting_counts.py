@@ -1,4 +1,4 @@
-"""How much waits in a master that no consumer can read yet: half messages, delayed messages, pops that are not settled."""
+"""Counts of messages in a master that no consumer can read yet: half messages, delayed messages, pops that are not settled."""
 
 from __future__ import annotations
 
