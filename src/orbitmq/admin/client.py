@@ -128,7 +128,8 @@ class AdminClient(ClusterAdmin):
             return await self._routes.find(topic)
         except RouteNotFound as error:  # a broker that is lost had it, perhaps
             for name, why in (await self.missing_masters()).items():
-                error.add_note(f"{name}: {why}")
+                if (note := f"{name}: {why}") not in getattr(error, "__notes__", ()):  # callers share an answer
+                    error.add_note(note)
             raise
 
     async def create_topic(

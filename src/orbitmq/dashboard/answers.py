@@ -245,7 +245,8 @@ def dump_json(values: Any) -> bytes:
 def error_page(error: Exception) -> Page:
     """Return the page that says what went wrong."""
     status = 404 if isinstance(error, RouteNotFound) else 400 if isinstance(error, InvalidArgument) else 502
-    return Page("error.html", "Error", {"error": str(error)}, status)
+    text = ". ".join([str(error), *getattr(error, "__notes__", ())])
+    return Page("error.html", "Error", {"error": text}, status)
 
 
 async def answer_page(request: Request, show: Show) -> Response:
