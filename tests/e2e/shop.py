@@ -132,7 +132,7 @@ async def shop(data_dir: Path, brokers: int = 1) -> AsyncIterator[Shop]:
 def add_history(watch: Watch) -> None:
     """Record an hour of lags and rates, as they are after a burst of orders."""
     now_ms = time.time_ns() // 1_000_000
-    now = {group: watch.history.of(("lag", group))[-1].value for group in ("billing", "fulfilment", "fraud-check")}
+    now = {group: watch.history.of(("lag", group))[-1].value or 0 for group in ("billing", "fulfilment", "fraud-check")}
     watch.history = History()  # the looks of the test's first moment are none of that hour
     for minute in range(-58, 1):
         since = minute + 40  # the burst begins 40 minutes ago, and takes 4 to come and 30 to be read

@@ -11,9 +11,7 @@ from types import TracebackType
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.admin.each_master import ask_all, tell_each
-from orbitmq.errors import InvalidArgument
 from orbitmq.model.access import AccessRule, Acl, Policy, PolicyType, User
-from orbitmq.model.route import MASTER_ID
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.access import UserChange, decode_acls, decode_users, encode_acl, encode_user_change
 from orbitmq.wire.command import Command
@@ -65,6 +63,10 @@ class AccessClient:
         """Change what is said of a user. Raises: as `create_user`."""
         return list(await self._tell(UpdateUser(username=name), encode_user_change(name, change), broker=broker))
 
+    async def missing_masters(self) -> dict[str, str]:
+        """Return the names of brokers that have no master now, and why: changes do not reach them (`ClusterAdmin`)."""
+        return await self._admin.missing_masters()
+
     async def delete_user(self, name: str, *, broker: str | None = None) -> list[str]:
         """Delete a user and its rules. Raises: as `create_user`."""
         return list(await self._tell(DeleteUser(username=name), broker=broker))
@@ -99,16 +101,7 @@ class AccessClient:
         return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
 
     async def _masters(self, broker: str | None) -> Mapping[str, str]:
-        info = await self._admin.cluster_info()
-        masters = {
-            name: data.addresses[MASTER_ID]
-            for name, data in sorted(info.brokers.items())
-            if broker in (None, name) and MASTER_ID in data.addresses
-        }
-        if not masters:
-            known = ", ".join(sorted(info.brokers)) or "one that is registered (there is none now)"
-            raise InvalidArgument("broker", broker or "any", f"one of {known}")
-        return masters
+        return dict(sorted((await self._admin.masters(broker=broker)).items()))
 
 
 def acl_of(name: str, *rules: AccessRule) -> Acl:

@@ -15,12 +15,11 @@ import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from types import MappingProxyType
 
 import orjson
 
 from orbitmq.address import parse_name_servers
-from orbitmq.admin.cluster_admin import ClusterAdmin, masters_in
+from orbitmq.admin.cluster_admin import ClusterAdmin
 from orbitmq.admin.each_master import ask_all, ask_each, tell_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
@@ -124,8 +123,14 @@ class AdminClient(ClusterAdmin):
         Raises:
             RouteNotFound: the NameServer knows no route.
         """
-        await self._routes.refresh(check_name("topic", topic))
-        return await self._routes.find(topic)
+        try:
+            await self._routes.refresh(check_name("topic", topic))
+            return await self._routes.find(topic)
+        except RouteNotFound as error:  # a broker that is lost had it, perhaps
+            for name, why in (await self.missing_masters()).items():
+                if (note := f"{name}: {why}") not in getattr(error, "__notes__", ()):  # callers share an answer
+                    error.add_note(note)
+            raise
 
     async def create_topic(
         self, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None, force: bool = False
@@ -143,7 +148,7 @@ class AdminClient(ClusterAdmin):
             PartlyDone: some masters have made the change, some have not.
         """
         check_name("topic", config.topic)
-        targets = masters_in(await self.cluster_info(), cluster, broker)
+        targets = await self.masters(cluster=cluster, broker=broker)
         if not force:
             await check_read_queues(self._tell, targets, config.topic, config.read_queue_count)
         header = create_header(config)
@@ -343,12 +348,13 @@ class AdminClient(ClusterAdmin):
         return dict(sorted(item for stats in answers.values() for item in stats.items()))
 
     async def known_topic_stats(
-        self, topic: str, *, silent: Mapping[str, str] = MappingProxyType({})
+        self, topic: str, *, silent: Mapping[str, str] | None = None
     ) -> tuple[dict[MessageQueue, QueueStats], dict[str, str]]:
         """Return where a topic's queues begin and end on the brokers that answer, and what is wrong with each other one.
 
         Args:
-            silent: brokers that are not asked, as `silent_masters` returns them: for questions about many topics.
+            silent: brokers that are not asked, as `silent_masters` returns them: for questions about many topics. When left out,
+                brokers of the topic that have no master now are among the problems, too.
 
         Raises:
             RouteNotFound: the NameServer knows no route.
@@ -356,15 +362,17 @@ class AdminClient(ClusterAdmin):
         """
 
         async def ask(broker_name: str, address: str) -> dict[MessageQueue, QueueStats]:
-            if broker_name in silent:
+            if silent and broker_name in silent:
                 raise ClientError(silent[broker_name])
             return await self._broker_topic_stats(broker_name, address, topic)
 
         answers, problems = await ask_each(await self._find_topic_masters(topic), ask, needs_one=True)
+        if silent is None:
+            problems |= await self.missing_masters_of(topic)
         return dict(sorted(item for stats in answers.values() for item in stats.items())), problems
 
     async def silent_masters(self) -> dict[str, str]:
-        """Return the names of the masters that do not answer now, and what is wrong with each, sorted.
+        """Return the names of the masters that do not answer now, or are missing, and what is wrong with each, sorted.
 
         Raises:
             ClientError: no master answers.
@@ -375,7 +383,16 @@ class AdminClient(ClusterAdmin):
                 await self.broker_runtime_info(address)
 
         _, problems = await ask_each(await self.masters(), ask, needs_one=True)
-        return problems
+        return dict(sorted((problems | await self.missing_masters()).items()))
+
+    async def missing_masters_of(self, topic: str) -> dict[str, str]:
+        """Return those of the `missing_masters` that have, or had, queues of a topic."""
+        missing = await self.missing_masters()
+        if not missing:
+            return {}
+        holders = {queue.broker_name for queue in (await self._routes.find(topic)).queues}
+        holders |= (await self.lost_brokers(topic)).keys()
+        return {name: why for name, why in missing.items() if name in holders}
 
     async def groups_that_answer(self) -> tuple[GroupAdmin, dict[str, str]]:
         """Return calls about groups to the masters that answer now, and what is wrong with each other one.
@@ -628,7 +645,7 @@ class AdminClient(ClusterAdmin):
         raise error
 
     async def _find_masters(self, cluster: str | None) -> Mapping[str, str]:
-        return masters_in(await self.cluster_info(), cluster, None)
+        return await self.masters(cluster=cluster)
 
     async def _find_topic_masters(self, topic: str) -> Mapping[str, str]:
         return _topic_masters(await self.topic_route(topic))

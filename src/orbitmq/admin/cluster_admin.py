@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 from orbitmq.client.routing.nameserver_client import NameServerClient
 from orbitmq.client.session.owning_loop import OwningLoop
 from orbitmq.client.session.validation import INTERVAL_MS, checked
-from orbitmq.errors import InvalidArgument, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, RouteNotFound
 from orbitmq.model.route import MASTER_ID, ClusterInfo
 from orbitmq.model.topic import topics_named_after
 from orbitmq.net.pool import ConnectionPool, expect
@@ -18,8 +19,10 @@ from orbitmq.wire.bodies.document import decode_kv_table
 from orbitmq.wire.bodies.route import decode_cluster_info
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers.admin import GetBrokerRuntimeInfo
-from orbitmq.wire.headers.nameserver import GetClusterInfo
+from orbitmq.wire.headers.nameserver import GetClusterInfo, GetHealth
 from orbitmq.wire.signature import Credentials
+
+_NO_MASTER = "it has no master now"
 
 
 @checked(init={"timeout_ms": INTERVAL_MS})
@@ -76,7 +79,29 @@ class ClusterAdmin:
             InvalidArgument: no cluster, or no broker, is called so.
             RouteNotFound: there is no master.
         """
-        return masters_in(await self.cluster_info(), cluster, broker)
+        info = await self.cluster_info()
+        try:
+            return masters_in(info, cluster, broker)
+        except (InvalidArgument, RouteNotFound) as error:
+            for name, why in (await self.missing_masters()).items():
+                if broker in (None, name):
+                    error.add_note(f"{name}: {why}")
+            raise
+
+    async def missing_masters(self) -> dict[str, str]:
+        """Return the names of brokers that have no master now, and why, sorted: they have slaves alone, or were lost within a day.
+
+        Only orbitmq NameServers tell of lost ones.
+        """
+        from orbitmq.admin.monitoring import health_in, lost_masters_in
+
+        brokers = (await self.cluster_info()).brokers
+        found = {name: _NO_MASTER for name, data in brokers.items() if MASTER_ID not in data.addresses}
+        with suppress(ClientError):
+            health = health_in(await self._ask(GetHealth()), ", ".join(self._name_servers.configured))
+            lost = lost_masters_in(health["alerts"])
+            found |= {name: why for name, why in lost.items() if name not in brokers or name in found}
+        return dict(sorted(found.items()))
 
     async def broker_runtime_info(self, address: str) -> dict[str, str]:
         """Return a broker's run-time values, by Java's names."""
@@ -109,7 +134,8 @@ def masters_in(info: ClusterInfo, cluster: str | None = None, broker: str | None
         if broker in (None, name) and name in info.brokers and MASTER_ID in info.brokers[name].addresses
     }
     if not masters:
-        raise RouteNotFound("no master broker is registered with the NameServer")
+        whose = "" if broker is None else f" of the name {broker}"
+        raise RouteNotFound(f"no master broker{whose} is registered with the NameServer")
     return masters
 
 

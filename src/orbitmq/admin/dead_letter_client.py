@@ -115,6 +115,10 @@ class DeadLetters:
         found = await asyncio.gather(*map(look, topics))
         return [group for group in found if group.count or group.problem]
 
+    async def missing_masters(self) -> dict[str, str]:
+        """Return the names of brokers that have no master now, and why: their dead letters are not read (`ClusterAdmin`)."""
+        return await self._admin.missing_masters()
+
     async def read(
         self, group: str, selection: DeadLetterSelection = _EVERYTHING, *, only_unsent: bool = False
     ) -> AsyncGenerator[DeadLetter, None]:

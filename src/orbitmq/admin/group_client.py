@@ -234,6 +234,9 @@ class GroupAdmin:
         """
         check_name("group", group, GROUP_LENGTH_MAX)
         masters = {name: at for name, at in (await self._topic_masters(topic)).items() if broker in (None, name)}
+        if not masters:
+            where = "" if broker is None else f" of the name {broker}"
+            raise ClientError(f"no broker{where} with queues of the topic {topic} has a master now")
         plans = {address: await self._plan(address, group, topic, to, queue_id) for address in masters.values()}
         changes = sorted(change for plan in plans.values() for change in plan)
         if not changes:

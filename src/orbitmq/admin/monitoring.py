@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -14,7 +15,7 @@ import orjson
 from orbitmq.admin.route_comparison import RouteFacts, snapshot_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, RemoteRefused
-from orbitmq.model.route import ClusterInfo, TopicRoute
+from orbitmq.model.route import MASTER_ID, ClusterInfo, TopicRoute
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.route import decode_cluster_info, decode_route
 from orbitmq.wire.bodies.topics import decode_topic_list
@@ -36,6 +37,8 @@ from orbitmq.wire.headers.nameserver import (
 ROUTES_IN_FLIGHT = 64
 """Route queries that are in flight to one NameServer while its snapshot is taken."""
 
+LOST_RULE = "RocketmqNameServerBrokerCountDropped"
+"""The alert rule of our NameServers whose subjects are lost brokers, as cluster/name:id."""
 _STATS = ("ready", "brokers", "topics", "consumerGroups", "connections", "diskUsedRatio", "memory", "loopLagMs")
 """Of a health document: numbers, or missing."""
 
@@ -75,7 +78,7 @@ async def ask_health(pool: ConnectionPool, address: str, *, timeout_ms: int = 30
     """
     answer = await _ask(pool, address, GetHealth(), timeout_ms)
     if answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        return _health_in(answer, address)
+        return health_in(answer, address)
     info = decode_cluster_info(expect(await _ask(pool, address, GetClusterInfo(), timeout_ms), address).body)
     return {
         "healthy": True,
@@ -94,12 +97,12 @@ async def ask_broker_health(pool: ConnectionPool, address: str, *, timeout_ms: i
     """
     answer = await _ask(pool, address, GetHealth(), timeout_ms)
     if answer.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        return _health_in(answer, address)
+        return health_in(answer, address)
     warning = "not an orbitmq broker: it answers, and tells nothing else"
     return {"healthy": True, "ready": True, "alerts": [], "warnings": [warning]}
 
 
-def _health_in(answer: Command, address: str) -> dict[str, Any]:
+def health_in(answer: Command, address: str) -> dict[str, Any]:
     """Return a health document, in which what is read here has the types that it should have.
 
     Raises:
@@ -127,6 +130,20 @@ def _is_alert(alert: dict[str, Any]) -> bool:
         and isinstance(subjects := alert.get("subjects", []), list)
         and all(isinstance(name, str) for name in subjects)
     )
+
+
+def lost_masters_in(alerts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the names of the masters that a NameServer of ours calls lost in its alerts, and why, and since when."""
+    found = {}
+    for alert in alerts:
+        if alert["rule"] != LOST_RULE:
+            continue
+        for subject in alert.get("subjects", ()):
+            name, _, broker_id = subject.partition("/")[2].rpartition(":")
+            if broker_id == str(MASTER_ID):
+                cause = re.search(rf"{re.escape(subject)} at [^(]*(\([^)]*\))", alert["reason"])
+                found[name] = "it is gone without a good-bye" + (f" {cause[1]}" if cause else "")
+    return found
 
 
 async def ask_brokers(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, command
+from orbitmq.cli.access import Access, command, end_partial
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
@@ -100,7 +100,10 @@ async def delete(
     dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Delete a user's rules, or the one about a resource, after a question. Exit code 1 when there is none."""
+    """Delete a user's rules, or the one about a resource, after a question.
+
+    Exit code 1 when there is none, or when a broker is gone: that one keeps them.
+    """
     async with access.access_client() as client:
         found = await client.rules(user, broker=broker)
         is_known = any(_has_rule(acls, user, resource) for acls in found.values())
@@ -108,11 +111,14 @@ async def delete(
             rules = "all rules" if resource is None else f"the rule about {printable(resource)}"
             confirm(f"delete {rules} of the user {printable(user)}", yes=yes, dry_run=dry_run)
         brokers = await client.delete_rules(user, resource, broker=broker) if is_known else []
+        missing = {} if broker else await client.missing_masters()
     if not brokers:
         about = "" if resource is None else f" about {printable(resource)}"
         say(f"orbitmq: no broker has a rule of user {printable(user)}{about}: nothing was deleted")
+        end_partial(missing)
         raise typer.Exit(ExitCode.NO)
     show_brokers(user, brokers, output)
+    end_partial(missing)
 
 
 def _has_rule(acls: Iterable[Acl], user: str, resource: str | None) -> bool:

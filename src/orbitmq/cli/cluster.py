@@ -20,8 +20,10 @@ async def cluster(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show every broker of every cluster."""
-    rows = await _rows(access)
+    rows, missing = await _rows(access)
     show_rows(rows, COLUMNS, output)
+    for name, why in missing.items():
+        say(printable(f"{name}: {why}"))
     for row in rows:
         for said in ("problem", "warnings"):
             if row.get(said):
@@ -47,13 +49,13 @@ async def _say_controllers(access: Access, rows: list[Row]) -> None:
         await pool.close()
 
 
-async def _rows(access: Access) -> list[Row]:
+async def _rows(access: Access) -> tuple[list[Row], dict[str, str]]:
     from orbitmq.admin.brokers import find_brokers
 
     async with access.admin() as admin:
-        found = await find_brokers(admin)
+        found, missing = await find_brokers(admin), await admin.missing_masters()
     rows = [{**row, "put_per_s": _rate(row["in_per_s"]), "get_per_s": _rate(row["out_per_s"])} for row in found.rows]
-    return sorted(rows, key=lambda row: (row["cluster"], row["broker"], row["id"]))
+    return sorted(rows, key=lambda row: (row["cluster"], row["broker"], row["id"])), missing
 
 
 def _rate(value: float | None) -> float | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, command
+from orbitmq.cli.access import Access, command, end_partial
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import FormatOption, GroupArgument, SchemaOption
 from orbitmq.cli.terminal.output import Format, Row, format_cell, format_time, say, show_json, show_rows
@@ -48,9 +48,12 @@ async def list_groups(
     access: Access,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """List the groups that have dead letters: how many, and how old the newest one is."""
+    """List the groups that have dead letters: how many, and how old the newest one is.
+
+    Exit code 1 when a broker did not answer, or is gone: what the others have is shown.
+    """
     async with _dead_letters(access) as dead_letters:
-        groups = await dead_letters.groups()
+        groups, missing = await dead_letters.groups(), await dead_letters.missing_masters()
     rows = [
         {
             "group": found.group,
@@ -64,6 +67,7 @@ async def list_groups(
     problems = [found.problem for found in groups if found.problem is not None]
     for problem in problems:
         say(f"orbitmq: {problem}")
+    end_partial(missing)
     if problems:
         raise typer.Exit(ExitCode.NO)
 
@@ -82,7 +86,7 @@ async def show(
     ] = Format.TABLE,
     schema: SchemaOption = None,
 ) -> None:
-    """Show a group's dead letters, with where they came from."""
+    """Show a group's dead letters, with where they came from. Exit code 1 when a broker is gone: its letters are not shown."""
     from orbitmq.body_schemas import load_schema
 
     selection = parse_selection(start, end, broker, ids, count)
@@ -94,8 +98,10 @@ async def show(
                 _write_document(letter, decode)
             else:
                 rows.append(_row(letter, decode))
+        missing = await dead_letters.missing_masters()
     if output is Format.TABLE:
         show_rows(rows, _COLUMNS, output)
+    end_partial(missing)
 
 
 @command(app, "resend")
@@ -117,7 +123,8 @@ async def resend(
     """Send a group's dead letters to the topics that they came from: for every group that consumes those.
 
     Each letter is one line of output once its broker has it. The letters stay in the dead-letter topic, and the brokers keep how far
-    they were sent: called again, the command sends what came since. With --from or --id it sends what these say.
+    they were sent: called again, the command sends what came since. With --from or --id it sends what these say. Exit code 1 when a
+    broker is gone: its letters are not sent.
     """
     from contextlib import aclosing
 
@@ -128,6 +135,7 @@ async def resend(
 
     try:
         async with _dead_letters(access) as dead_letters:
+            missing = await dead_letters.missing_masters()
             if dry_run:
                 problem: InvalidArgument | None = None
                 unsent = not again and selection.is_from_the_beginning
@@ -151,7 +159,9 @@ async def resend(
     report.conclude("would be sent" if dry_run else "sent")
     if ids and report.count < len(selection.ids):
         say(f"orbitmq: {report.count} of {len(selection.ids)} ids were found")
+        end_partial(missing)
         raise typer.Exit(ExitCode.NO)
+    end_partial(missing)
 
 
 class _Report:

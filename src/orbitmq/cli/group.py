@@ -245,7 +245,10 @@ async def reset(
     force: ForceSystemOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Set where a group goes on in a topic, after a question. Its clients may be online: they go on there with their next pull."""
+    """Set where a group goes on in a topic, after a question. Its clients may be online: they go on there with their next pull.
+
+    Exit code 1 when a broker of the topic is gone: the group goes on there where it was.
+    """
     target = parse_target(to)
     if target.needs_search and target.number > now_ms() and not (yes or dry_run):
         raise typer.BadParameter(
@@ -254,8 +257,10 @@ async def reset(
 
     async with access.admin() as admin:
         await check_owner(admin, "reset_group", force=force, group=group, topic=topic)
+        missing = await admin.missing_masters_of(topic)
         change = partial(admin.reset_group, group, topic, target, broker=broker, queue_id=queue)
         await _set(change, f"let the group {printable(group)} go on there", output, yes=yes, dry_run=dry_run)
+    end_partial({name: why for name, why in missing.items() if broker in (None, name)})
 
 
 @command(app, "clone")
@@ -318,14 +323,21 @@ async def delete(
     dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Delete a group that is offline, with its offsets, from every broker, after a question."""
+    """Delete a group that is offline, with its offsets, from every broker, after a question.
+
+    Exit code 1 when there is none, or when a broker is gone: that one keeps what it has of the group.
+    """
     async with access.admin() as admin:
         await check_owner(admin, "delete_group", force=force, group=group)
         what = f"delete the group {printable(group)}"
-        confirm(what if yes else f"{what}{await _loss(admin, group)}", yes=yes, dry_run=dry_run)
+        missing = await admin.missing_masters()
+        loss = "" if yes else await _loss(admin, group)
+        loss += "".join(f"; {printable(name)} is gone, and keeps what it has of it" for name in missing)
+        confirm(f"{what}{loss}", yes=yes, dry_run=dry_run)
         addresses = await admin.delete_group(group, cluster=cluster, with_topics=with_topics)
     rows = [{"group": group, "address": address} for address in addresses]
     show_rows(rows, ("group", "address"), output)
+    end_partial(missing)
 
 
 async def _loss(admin: AdminClient, group: str) -> str:

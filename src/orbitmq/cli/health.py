@@ -54,6 +54,9 @@ def health(
             _show_controllers(controllers)
         _say_report({**found, **brokers, **controllers})
     if not any(document.get("reachable", True) for document in found.values()):
+        say(
+            "no NameServer answered: is one running (orbitmq nameserver, mqnamesrv)? Others are named with -n or NAMESRV_ADDR"
+        )
         raise typer.Exit(ExitCode.UNREACHABLE)
     code = exit_code_for((*found.values(), *brokers.values(), *controllers.values()))
     if code is not ExitCode.OK:

@@ -113,16 +113,21 @@ async def delete(
     dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Delete a topic and its messages from every broker and NameServer, after a question. Exit code 1 when there is none."""
+    """Delete a topic and its messages from every broker and NameServer, after a question.
+
+    Exit code 1 when there is none, or when a broker of it is gone: that one brings it back.
+    """
     async with access.admin() as admin:
         await check_owner(admin, "delete_topic", force=force, topic=topic)
+        missing = await admin.missing_masters_of(topic)
         what = f"delete the topic {printable(topic)}"
-        confirm(what if yes else f"{what}{await _loss(admin, topic, cluster)}", yes=yes, dry_run=dry_run)
+        confirm(what if yes else f"{what}{await _loss(admin, topic, cluster, missing)}", yes=yes, dry_run=dry_run)
         addresses = await admin.delete_topic(topic, cluster=cluster)
     show_rows([{"topic": topic, "address": address} for address in addresses], ("topic", "address"), output)
+    end_partial(missing)
 
 
-async def _loss(admin: AdminClient, topic: str, cluster: str | None) -> str:
+async def _loss(admin: AdminClient, topic: str, cluster: str | None, missing: Mapping[str, str]) -> str:
     """Say what goes with a topic, as far as brokers answer."""
     stats, problems = await admin.known_topic_stats(topic)
     names = await admin.masters(cluster=cluster)
@@ -134,7 +139,10 @@ async def _loss(admin: AdminClient, topic: str, cluster: str | None) -> str:
     if groups:
         shown = ", ".join(groups[:_SHOWN]) + (f" and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else "")
         loss += f", read by {shown}"
-    return loss + "".join(f", and with what {printable(name)} has, which does not answer" for name in problems)
+    loss += "".join(
+        f", and with what {printable(name)} has, which does not answer" for name in problems if name not in missing
+    )
+    return loss + "".join(f"; {printable(name)} is gone, and brings the topic back" for name in missing)
 
 
 @command(app, "show", earlier="status")

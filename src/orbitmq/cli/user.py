@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, command
+from orbitmq.cli.access import Access, command, end_partial
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
@@ -79,7 +79,7 @@ async def update(
     broker: BrokerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Change what is said of a user."""
+    """Change what is said of a user. Exit code 1 when a broker is gone: the user stays there as it was."""
     from orbitmq.model.access import UserStatus, UserType
     from orbitmq.wire.bodies.access import UserChange
 
@@ -91,7 +91,9 @@ async def update(
 
     async with access.access_client() as client:
         brokers = await client.update_user(name, change, broker=broker)
+        missing = {} if broker else await client.missing_masters()
     show_brokers(name, brokers, output)
+    end_partial(missing)
 
 
 @command(app, "delete")
@@ -103,7 +105,10 @@ async def delete(
     broker: BrokerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Delete a user and its rules from every broker, after a question. Exit code 1 when there is none."""
+    """Delete a user and its rules from every broker, after a question.
+
+    Exit code 1 when there is none, or when a broker is gone: that one keeps it.
+    """
     credentials = access.load_security().credentials
     is_own = credentials is not None and credentials.access_key == name
     what = f"delete the user {printable(name)}{', which signs this command,' if is_own else ''} and its rules"
@@ -113,10 +118,13 @@ async def delete(
         if is_known:
             confirm(what, yes=yes, dry_run=dry_run)
         brokers = await client.delete_user(name, broker=broker) if is_known else []
+        missing = {} if broker else await client.missing_masters()
     if not brokers:
         say(f"orbitmq: no broker has a user {printable(name)}: nothing was deleted")
+        end_partial(missing)
         raise typer.Exit(ExitCode.NO)
     show_brokers(name, brokers, output)
+    end_partial(missing)
 
 
 def show_brokers(name: str, brokers: list[str], output: Format) -> None:

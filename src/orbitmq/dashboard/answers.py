@@ -144,12 +144,27 @@ def count_text(value: float | None) -> str:
     """Return a number with its thousands apart; a dash for none."""
     if value is None:
         return "–"
-    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+    return _decimal(value) if isinstance(value, float) else f"{value:,}"
 
 
 def rounded_text(value: float) -> str:
-    """Return a number with its thousands apart, and with one decimal where it is not whole."""
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+    """Return a number with its thousands apart, and with one decimal where it is not whole; two digits where it is below 1."""
+    return f"{value:,.0f}" if value == int(value) else _decimal(value)
+
+
+def _decimal(value: float) -> str:
+    """Return a number with one decimal; with two digits where it is below 1, so that few in a minute are not 0."""
+    return f"{value:.2g}" if 0.0001 <= abs(value) < 1 else f"{value:,.1f}"
+
+
+def scale_text(value: float) -> str:
+    """Return a number of an axis, in at most six characters up to 10^14."""
+    if value < 10_000:
+        return rounded_text(value)
+    size, unit = next(
+        (size, unit) for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")) if value >= size
+    )
+    return f"{value / size:g} {unit}"
 
 
 def link(*parts: str, **query: object) -> str:
@@ -185,6 +200,7 @@ _environment.globals.update(link=link, once=lambda: secrets.token_urlsafe(16))
 _environment.filters.update(
     ms_duration=ms_duration_text,
     rounded=rounded_text,
+    scale=scale_text,
     permission=permission_word,
     time=time_element,
     time_text=time_text,
@@ -229,7 +245,8 @@ def dump_json(values: Any) -> bytes:
 def error_page(error: Exception) -> Page:
     """Return the page that says what went wrong."""
     status = 404 if isinstance(error, RouteNotFound) else 400 if isinstance(error, InvalidArgument) else 502
-    return Page("error.html", "Error", {"error": str(error)}, status)
+    text = ". ".join([str(error), *getattr(error, "__notes__", ())])
+    return Page("error.html", "Error", {"error": text}, status)
 
 
 async def answer_page(request: Request, show: Show) -> Response:

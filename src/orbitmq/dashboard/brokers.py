@@ -20,6 +20,7 @@ from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.charts import chart
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.watching import Watch, watch_of
+from orbitmq.doctor.issues import command
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.masking import masked_value
 from orbitmq.model.topic import Perm
@@ -165,6 +166,10 @@ def _steps(watch: Watch, name: str) -> list[dict[str, Any]]:
         {"step": "1. Take its write permission (below): producers go to the other brokers", "state": closed},
         {"step": "2. Wait until all groups have read what is on it", "state": read},
         {"step": "3. Stop it (SIGTERM): it says goodbye to the NameServers", "state": "running"},
+        {
+            "step": "What stays on it, as delayed messages and topics that no group reads",
+            "state": f"{command('broker', 'retire', name, '--force', '--dry-run')} names it",
+        },
     ]
 
 

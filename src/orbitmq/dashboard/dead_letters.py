@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection
-from orbitmq.dashboard.answers import Column, Page, Section, link
+from orbitmq.dashboard.answers import Column, Page, Section, link, missing
 from orbitmq.dashboard.changes import Change, Done, Question
 from orbitmq.dashboard.forms import Form
 from orbitmq.dashboard.reading import summary
@@ -26,6 +26,7 @@ async def dead_letter_groups(_request: Request, clients: ClusterClients) -> Page
     """List the groups that have dead letters."""
     async with clients.dead_letters() as dead_letters:
         rows = [asdict(group) for group in await dead_letters.groups()]
+        note = missing(await dead_letters.missing_masters())
     rows.sort(key=lambda row: (-(row["count"] or 0), row["group"]))
     columns = (
         Column("group", "Group", to=("dead-letters", "{group}")),
@@ -33,7 +34,8 @@ async def dead_letter_groups(_request: Request, clients: ClusterClients) -> Page
         Column("newest_at_ms", "Newest (UTC)", "time"),
         Column("problem", "Problem", "long"),
     )
-    section = Section(name="groups", title="Groups", columns=columns, rows=rows, empty="No group has dead letters.")
+    empty = "No group has dead letters."
+    section = Section(name="groups", title="Groups", columns=columns, rows=rows, empty=empty, note=note)
     return Page("tables.html", "Dead letters", {}, sections=[section])
 
 

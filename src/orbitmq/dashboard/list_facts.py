@@ -67,7 +67,7 @@ def values_of(lists: ListFacts, snapshot: Snapshot) -> dict[tuple[str, str], flo
         found["group out", group], found["lag", group] = known.out_per_s, known.lag
     for broker in snapshot.brokers:
         ratio = broker.runtime_number("commitLogDiskRatio")
-        found["disk", broker.address] = None if ratio is None else 100 * ratio
+        found["disk", broker.address] = None if ratio is None or ratio < 0 else 100 * ratio  # Java: -1 without a disk
     return found
 
 

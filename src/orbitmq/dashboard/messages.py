@@ -75,7 +75,7 @@ async def messages(request: Request, clients: ClusterClients) -> Page:
     elif topic and (begin or queue):
         in_range = await _in_range(form, clients, topic, text)
         found, is_cut, notices = in_range.rows, in_range.is_cut, in_range.notices
-        searched = _searched(in_range) if text else None
+        searched = _searched(in_range, form.time_ms("begin", 0)) if text else None
     values = {
         "known_topics": sorted(watch_of(request).lists.topics)[:_KNOWN_MAX],
         "topic": topic,
@@ -113,14 +113,15 @@ class _InRange(NamedTuple):
     last_ms: int | None
 
 
-def _searched(found: _InRange) -> dict[str, Any]:
+def _searched(found: _InRange, begin_ms: int) -> dict[str, Any]:
     """Return what was searched for a text; `next` is the time from which on to search for more, None where there is no more to be read."""
     is_more = found.is_complete and found.is_cut
+    is_later = found.last_ms is not None and found.last_ms > begin_ms  # else a link would lead to the same messages
     return {
         "count": found.read_count,
         "last_ms": found.last_ms,
         "is_complete": found.is_complete,
-        "next": _iso_text(found.last_ms) if is_more and found.last_ms is not None else None,
+        "next": _iso_text(found.last_ms) if is_more and is_later and found.last_ms is not None else None,
     }
 
 
@@ -161,7 +162,7 @@ async def _in_range(form: Form, clients: ClusterClients, topic: str, text: str) 
         rows=[row for _, row in inside if row is not None],
         is_complete=is_complete,
         is_cut=len(inside) >= count or not is_complete,
-        notices=notices_of(silent),
+        notices=notices_of({**await clients.admin.missing_masters_of(topic), **silent}),
         read_count=len(inside),
         last_ms=inside[-1][0].stored_at_ms if inside else None,
     )

@@ -74,6 +74,7 @@ async def topics(request: Request, clients: ClusterClients) -> Page:
             "kind": kind,
             "kinds": ("all", *TOPIC_KINDS),
             "order": order,
+            "problem": missing(silent),
             "look_problem": watch.problem,
         },
     )

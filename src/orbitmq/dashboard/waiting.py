@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.one_broker import BrokerAdmin
+from orbitmq.admin.waiting_counts import level_counts, popped_count, timed_count, undecided_count
 from orbitmq.codes import ResponseCode
 from orbitmq.dashboard.answers import Column, Page, Section
 from orbitmq.errors import OrbitError, RemoteRefused
-from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC
+from orbitmq.model.topic import GIVEN_UP_TOPIC
 from orbitmq.net.pool import expect
 from orbitmq.wire import fastjson
 from orbitmq.wire.headers import GetTimerMetrics
 
-HALF_GROUP, REVIVE_GROUP = "CID_RMQ_SYS_TRANS", "CID_RMQ_SYS_REVIVE_GROUP"
 DELAYS = ("1 s", "5 s", "10 s", "30 s", *(f"{minutes} min" for minutes in (*range(1, 11), 20, 30)), "1 h", "2 h")
 """The times of delay levels, from level 1 on, where `messageDelayLevel` is not changed."""
 _TRANSACTIONS = (
@@ -60,8 +60,7 @@ class _Broker(NamedTuple):
 async def waiting(_request: Request, clients: ClusterClients) -> Page:
     """Show what waits at each master."""
     masters = await clients.admin.masters()
-    topics = [topic for topic in await clients.admin.topic_list() if topic.startswith("rmq_sys_REVIVE_LOG_")]
-    found = await asyncio.gather(*(_broker(clients, broker, at, topics) for broker, at in masters.items()))
+    found = await asyncio.gather(*(_broker(clients, broker, at) for broker, at in masters.items()))
     sections = [
         Section(
             name="transactions",
@@ -88,10 +87,10 @@ async def waiting(_request: Request, clients: ClusterClients) -> Page:
     return Page("tables.html", "Waiting", {}, sections=sections)
 
 
-async def _broker(clients: ClusterClients, broker: str, address: str, revive_topics: Sequence[str]) -> _Broker:
+async def _broker(clients: ClusterClients, broker: str, address: str) -> _Broker:
     admin = await clients.admin.broker(address)
     info, transactions, pops = await asyncio.gather(
-        _runtime(clients, address), _transactions(admin, broker), _pops(admin, broker, revive_topics)
+        _runtime(clients, address), _transactions(admin, broker), _pops(admin, broker)
     )
     return _Broker(transactions, await _timers(clients, broker, address, info), delay_rows(broker, info), pops)
 
@@ -99,12 +98,9 @@ async def _broker(clients: ClusterClients, broker: str, address: str, revive_top
 def delay_rows(broker: str, info: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return how many messages wait in each delay level, from a broker's run-time values `scheduleMessageOffset_N`."""
     rows: list[dict[str, Any]] = []
-    for key, value in info.items():
-        level, (at, _, end) = key.removeprefix("scheduleMessageOffset_"), value.partition(",")
-        if level != key and level.isdecimal() and at.isdecimal() and end.isdecimal():
-            number = int(level)
-            delay = DELAYS[number - 1] if 0 < number <= len(DELAYS) else None
-            rows.append({"broker": broker, "level": number, "delay": delay, "waiting": max(0, int(end) - int(at))})
+    for number, waiting in level_counts(info).items():
+        delay = DELAYS[number - 1] if 0 < number <= len(DELAYS) else None
+        rows.append({"broker": broker, "level": number, "delay": delay, "waiting": waiting})
     rows = sorted((row for row in rows if row["waiting"]), key=lambda row: row["level"])
     top = max((row["waiting"] for row in rows), default=1)
     return [{**row, "share": row["waiting"] / top} for row in rows]
@@ -120,17 +116,17 @@ async def _runtime(clients: ClusterClients, address: str) -> dict[str, str]:
 async def _transactions(admin: BrokerAdmin, broker: str) -> dict[str, Any]:
     row: dict[str, Any] = {"broker": broker, "undecided": None, "discarded": None, "problem": None}
     try:
-        row["undecided"] = await _lag(admin, HALF_GROUP, HALF_TOPIC)
+        row["undecided"] = await undecided_count(admin)
         row["discarded"] = await _count(admin, GIVEN_UP_TOPIC)
     except OrbitError as error:
         row["problem"] = str(error)
     return row
 
 
-async def _pops(admin: BrokerAdmin, broker: str, topics: Sequence[str]) -> dict[str, Any]:
+async def _pops(admin: BrokerAdmin, broker: str) -> dict[str, Any]:
     row: dict[str, Any] = {"broker": broker, "checkpoints": None, "problem": None}
     try:
-        row["checkpoints"] = sum([await _lag(admin, REVIVE_GROUP, topic) for topic in topics])
+        row["checkpoints"] = await popped_count(admin)
     except OrbitError as error:
         row["problem"] = str(error)
     return row
@@ -140,7 +136,7 @@ async def _timers(clients: ClusterClients, broker: str, address: str, info: Mapp
     row: dict[str, Any] = {
         "broker": broker,
         "is_on": None,
-        "waiting": _number(info.get("timerCongestNum")),
+        "waiting": timed_count(info),
         "behind_s": _number(info.get("timerReadBehind")),
         "topics": None,
     }
@@ -161,11 +157,6 @@ def timer_text(body: bytes) -> str:
         return "the broker has answered with no such table"
     found = sorted(((count, topic) for topic, count in counts.items() if count > 0), reverse=True)
     return ", ".join(f"{topic} {count:,}" for count, topic in found[:10])
-
-
-async def _lag(admin: BrokerAdmin, group: str, topic: str) -> int:
-    places = (await admin.progress(group, topic)).values()
-    return sum(max(0, place.broker_offset - place.consumer_offset) for place in places)
 
 
 async def _count(admin: BrokerAdmin, topic: str) -> int:

@@ -73,6 +73,7 @@ class Watch:
                 )
             except OrbitError as error:
                 self.problem = str(error)
+                self.history.add_unknown(_now_ms())
                 return
             self.issues = await asyncio.to_thread(examine, snapshot)
             self.lists = await asyncio.to_thread(list_facts, snapshot, self.snapshot)

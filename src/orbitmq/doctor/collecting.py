@@ -20,6 +20,7 @@ from orbitmq.admin.controllers import ask_controllers
 from orbitmq.admin.groups import Connections, GroupStatus, merged_status
 from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
 from orbitmq.admin.route_comparison import snapshot_of
+from orbitmq.client.routing.nameserver_client import no_name_server
 from orbitmq.codes import ResponseCode
 from orbitmq.doctor.snapshot import BrokerFacts, GroupFacts, NameServerFacts, Snapshot
 from orbitmq.errors import ConnectionFailed, HeaderError, OrbitError, RequestTimeout
@@ -89,7 +90,7 @@ async def take_snapshot(
         tls: asks for the certificates of servers, as the pool's connections do.
 
     Raises:
-        ClientError: none of the NameServers can be asked; the error is the first one's.
+        NoNameServer: none of the NameServers can be asked.
     """
     return await _Collection(pool, timeout_ms, tls, told).take(name_servers)
 
@@ -108,7 +109,7 @@ class _Collection:
         answers = await self._each("NameServers", name_servers, self._name_server)
         first = next((routes for facts, routes in answers.values() if facts.problem is None), None)
         if first is None:
-            raise ConnectionFailed(next(facts.problem for facts, _ in answers.values() if facts.problem))
+            raise no_name_server([f"{facts.address}: {facts.problem}" for facts, _ in answers.values()])
         found = [facts for facts, _ in answers.values()]
         brokers = list((await self._each("brokers", _members(found), self._broker)).values())
         addresses = controllers_of(broker.runtime.get("controllers") for broker in brokers)

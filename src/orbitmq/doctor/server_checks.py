@@ -9,6 +9,7 @@ from orbitmq.admin.controller_facts import controller_issues, is_warning
 from orbitmq.admin.route_comparison import differences
 from orbitmq.doctor.issues import Issue, Severity, command, listed
 from orbitmq.doctor.snapshot import BrokerFacts, Snapshot
+from orbitmq.model.topic import Perm
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
@@ -165,6 +166,29 @@ def disk_full(snapshot: Snapshot) -> Iterator[Issue]:
             )
 
 
+def writes_refused(snapshot: Snapshot) -> Iterator[Issue]:
+    """A broker refuses sends by its own setting, as one that is retired does."""
+    for broker in snapshot.masters():
+        text = broker.settings.get("brokerPermission", "")
+        if not text.isdecimal() or int(text) & Perm.WRITE:
+            continue
+        alone = [
+            topic
+            for topic in snapshot.user_topics()
+            if topic in broker.topics
+            and broker.topics[topic].perm & Perm.WRITE
+            and topic in snapshot.routes
+            and not any(data.perm & Perm.WRITE for data in snapshot.routes[topic].queues)
+        ]
+        text = f"it refuses sends (brokerPermission={text})"
+        if alone:
+            text += f", and no other broker takes messages of {listed(alone)}"
+        fix = command(
+            "broker", "config", "set", f"brokerPermission={int(Perm.READ | Perm.WRITE)}", "--name", broker.name
+        )
+        yield Issue(WARNING if alone else INFO, "writes-refused", broker.subject, text, fix)
+
+
 def replica_behind(snapshot: Snapshot) -> Iterator[Issue]:
     """A slave is far behind its master, or not in the sync set: a failover would lose messages or be refused."""
     for name, members in snapshot.members().items():
@@ -188,7 +212,7 @@ def replica_behind(snapshot: Snapshot) -> Iterator[Issue]:
 
 def single_replica(snapshot: Snapshot) -> Iterator[Issue]:
     """A broker has no slave: with its disk its messages are gone."""
-    alone = sorted(name for name, members in snapshot.members().items() if len(members) == 1)
+    alone = sorted(name for name, (first, *others) in snapshot.members().items() if first.is_master and not others)
     if alone:
         text = f"without a slave: {listed(alone, 5)}; with the disk of one, the messages on it are gone"
         yield Issue(INFO, "single-replica", "brokers", text)
@@ -321,6 +345,7 @@ CHECKS = (
     clock_difference,
     future_messages,
     disk_full,
+    writes_refused,
     replica_behind,
     single_replica,
     versions_differ,

@@ -40,6 +40,7 @@ from orbitmq.wire.headers import (
     GetTopicStats,
     OffsetResponse,
 )
+from waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -301,3 +302,22 @@ async def test_a_brokers_settings_are_shown_and_changed_and_its_figures_are_told
             await producer.send(Message("counted", b"x"))
         figures = await admin.broker_stats(address, "TOPIC_PUT_NUMS", "counted")
         assert figures.minute.sum in (0, 1)  # a step of ten seconds may have ended, or not
+
+
+async def test_a_lost_broker_is_missing_from_answers_until_it_is_back():
+    async with LocalCluster(brokers=2, processes=True) as cluster, AdminClient(cluster.name_servers) as admin:
+        await admin.create_topic(TopicConfig(topic="orders"))
+        assert await admin.missing_masters_of("orders") == {}
+        await cluster.kill_broker("broker-b")
+        missing = await until(admin.missing_masters)
+        assert missing["broker-b"].startswith("it is gone without a good-bye (connection closed, 2")
+        assert (await admin.known_topic_stats("orders"))[1] == missing
+        assert (await admin.groups_that_answer())[1] == missing
+        with pytest.raises(InvalidArgument) as refused:
+            await admin.masters(broker="broker-b")
+        assert refused.value.__notes__ == [f"broker-b: {missing['broker-b']}"]
+        with pytest.raises(RouteNotFound) as unknown:
+            await admin.topic_route("only-on-b")
+        assert unknown.value.__notes__ == refused.value.__notes__
+        await cluster.restart_broker("broker-b")
+        assert await admin.missing_masters() == {}

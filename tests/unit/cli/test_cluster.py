@@ -28,6 +28,30 @@ def test_a_broker_that_does_not_answer_is_shown_all_the_same(orbitmq, monkeypatc
     assert result.err.count("did not answer") == 1
 
 
+def test_a_broker_that_is_gone_is_named_wherever_its_part_is_missing(orbitmq, topic, monkeypatch):
+    async def miss(self, *_topic):
+        return {"broker-b": "it is gone"}
+
+    orbitmq("group", "create", topic)
+    monkeypatch.setattr(AdminClient, "missing_masters", miss)
+    monkeypatch.setattr(AdminClient, "missing_masters_of", miss)
+    assert orbitmq("cluster").err == "broker-b: it is gone\n"
+    asked = orbitmq("topic", "delete", topic, "--dry-run")
+    assert (asked.code, "; broker-b is gone, and brings the topic back" in asked.err) == (0, True)
+    for words in (
+        ("topic", "show", topic),
+        ("group", "list"),
+        ("dlq", "list"),
+        ("group", "reset", topic, topic, "--to", "latest", "--yes"),
+        ("group", "delete", topic, "--yes"),
+        ("topic", "delete", topic, "--yes"),
+        ("user", "delete", "none"),
+        ("acl", "delete", "none"),
+    ):
+        done = orbitmq(*words)
+        assert (done.code, "without broker-b: it is gone" in done.err) == (1, True), words
+
+
 def test_what_a_broker_warns_of_is_said(orbitmq, monkeypatch):
     async def warn(self, address):
         return {"warnings": "the door is open"}

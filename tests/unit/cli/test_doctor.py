@@ -38,7 +38,8 @@ def test_a_name_server_that_is_not_there_is_an_error_and_ends_with_1(orbitmq, ro
 
 
 def test_without_any_name_server_it_ends_with_3(orbitmq):
-    assert orbitmq("doctor", "-n", "127.0.0.1:1").code == 3
+    result = orbitmq("doctor", "-n", "127.0.0.1:1")
+    assert (result.code, "Check that one is running" in result.err) == (3, True)
 
 
 def test_warnings_alone_end_with_4(orbitmq, rocketmq):

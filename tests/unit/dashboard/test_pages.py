@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 
@@ -374,6 +375,10 @@ async def test_bodies_are_searched_for_a_text_and_the_page_says_what_was_read(
     assert (part["messages"], part["searched"]["count"], part["is_cut"]) == ([], 3, True)
     assert f"begin={part['searched']['next'][:13]}" in await browser.html("/messages", **search)
     assert "0 of the 3 messages that were read hold the text" in await browser.html("/messages", **search)
+    last = datetime.fromtimestamp(part["searched"]["last_ms"] / 1000, UTC).replace(tzinfo=None)
+    monkeypatch.setattr("orbitmq.dashboard.messages.TEXT_COUNT_MAX", 1)
+    same = await browser.json("/messages", **search | {"begin": last.isoformat(timespec="milliseconds")})
+    assert (same["is_cut"], same["searched"]["next"]) == (True, None), "a link that leads to the same page"
 
 
 async def test_a_body_with_half_a_character_has_its_page(browser: Browser) -> None:

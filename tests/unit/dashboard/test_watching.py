@@ -13,6 +13,7 @@ from orbitmq.dashboard import watching
 from orbitmq.dashboard.charts import Sample
 from orbitmq.doctor import Snapshot
 from orbitmq.doctor.snapshot import GroupFacts
+from orbitmq.errors import NoNameServer
 from orbitmq.model.route import MessageQueue
 
 STATUS = GroupStatus(group="billing", settings={}, subscriptions={})
@@ -20,11 +21,15 @@ OFFSETS = {MessageQueue("orders", "broker-a", 0): 5}
 WHOLE = Snapshot(taken_at_ms=1, groups={"billing": GroupFacts(status=STATUS)}, committed={"billing": OFFSETS})
 
 
-async def test_a_lag_without_the_part_of_a_silent_broker_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lag_is_unknown_without_the_part_of_a_silent_broker_and_where_a_look_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     looks = iter([WHOLE, dataclasses.replace(WHOLE, taken_at_ms=2, silent=["broker-b"])])
 
     async def take_snapshot(*_: Any, **__: Any) -> Snapshot:
-        return next(looks)
+        if (found := next(looks, None)) is None:
+            raise NoNameServer("none answers")
+        return found
 
     monkeypatch.setattr(watching, "take_snapshot", take_snapshot)
     watch = watching.Watch(ClusterClients("127.0.0.1:1"))
@@ -32,4 +37,7 @@ async def test_a_lag_without_the_part_of_a_silent_broker_is_no_sample(monkeypatc
     await watch.look()
     assert watch.snapshot is not None
     assert watch.snapshot.taken_at_ms == 2
-    assert watch.history.of(("lag", "billing")) == [Sample(1, 0)]
+    await watch.look()
+    assert watch.problem == "none answers"
+    (known, *unknown) = watch.history.of(("lag", "billing"))
+    assert (known, [sample.value for sample in unknown]) == (Sample(1, 0), [None, None])

@@ -165,6 +165,21 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
     ),
     ("disk-full", lambda: with_runtime(commitLogDiskRatio="0.8"), WARNING, "80% of its disk"),
     ("disk-full", lambda: with_runtime(commitLogDiskRatio="0.95"), ERROR, "95% of its disk"),
+    (
+        "writes-refused",
+        lambda: with_broker(settings={"brokerPermission": "4"}),
+        INFO,
+        "it refuses sends (brokerPermission=4)",
+    ),
+    (
+        "writes-refused",
+        lambda: replace(
+            with_broker(settings={"brokerPermission": "4"}),
+            routes={TOPIC: replace(route(), queues=tuple(replace(data, perm=4) for data in route().queues))},
+        ),
+        WARNING,
+        "no other broker takes messages of orders",
+    ),
     ("replica-behind", lambda: with_runtime(commitLogMaxOffset=str(1000 + 300 * 2**20)), WARNING, "300 MiB behind"),
     ("replica-behind", lambda: with_runtime(syncStateSet="0"), WARNING, "not in the sync set"),
     ("single-replica", lambda: sample(brokers=(broker("a"), *sample().brokers[2:])), INFO, "without a slave: a"),
@@ -489,3 +504,9 @@ def test_java_groups_the_digits_of_a_thousand_days(days: str) -> None:
 )
 def test_no_value_of_a_broker_breaks_a_check(values: dict[str, str]) -> None:
     examine(with_runtime(**values))
+
+
+def test_a_slave_whose_master_is_gone_is_not_called_a_broker_without_a_slave():
+    of_b = sample().brokers[-1]
+    found = examine(sample(brokers=(broker("a", 1), of_b)))
+    assert all("without a slave: a" not in issue.text for issue in found)

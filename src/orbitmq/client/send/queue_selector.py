@@ -133,7 +133,8 @@ class QueueSelector:
             perms = ", ".join(f"{data.broker_name} perm {data.perm}" for data in route.queues) or "no queues at all"
             raise RouteNotFound(
                 f"topic {topic} has a route but no queue that can be written ({perms}): write "
-                "permission was taken away (mqadmin updateTopicPerm and wipeWritePerm do that, and undo it)"
+                "permission was taken away, from the topic or from brokers (broker retire, brokerPermission, mqadmin "
+                "updateTopicPerm and wipeWritePerm do that; orbitmq doctor says what gives it back)"
             )
         known = self._topics.get(topic)
         turns = known.turns if known is not None else RoundRobin(self._random.randrange(len(queues)))

@@ -40,9 +40,12 @@ function choose(chart, point) {
   point.classList.add("chosen");
   chart.parentElement.querySelector("output").textContent = point.dataset.value + ", " + clock(point.dataset.ms);
 }
-main.addEventListener("pointerover", (event) => {
-  const point = event.target.closest(".chart circle");
-  if (point) choose(point.closest(".chart"), point);
+main.addEventListener("pointermove", (event) => {
+  const chart = event.target.closest(".chart");
+  if (!chart) return;
+  const x = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse()).x;
+  const away = (point) => Math.abs(point.cx.baseVal.value - x);
+  choose(chart, [...chart.querySelectorAll("circle")].reduce((best, point) => (away(point) < away(best) ? point : best)));
 });
 main.addEventListener("keydown", (event) => {
   const chart = event.target.closest(".chart");

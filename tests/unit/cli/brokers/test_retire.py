@@ -45,8 +45,8 @@ def test_no_send_fails_and_nothing_stays_unread_while_a_broker_is_retired(orbitm
         assert retired.code == 0
         said = retired.err.splitlines()
         assert said[0].startswith("1 of 3: broker-b takes no more messages")
-        assert "2 of 3: nothing on it is unread" in said
-        assert said[-2].startswith(f"3 of 3: stop {two.brokers['broker-b']}")
+        assert "2 of 3: no group has a message to read on it" in said
+        assert f"3 of 3: stop {two.brokers['broker-b']} (SIGTERM): it un-registers by itself" in said
         assert set(sent[count:]) == {"broker-a"}
         wait_for(lambda: len(read) >= len(sent), "all messages")
     assert read == {b"%d" % number for number in range(len(sent))}
@@ -64,3 +64,16 @@ def test_a_broker_that_alone_has_a_topic_is_not_retired_and_one_that_is_not_read
     assert (over.code, "2 of 3: 8 messages are still unread, by billing" in over.err) == (1, True)
     alone = orbitmq("broker", "retire", "broker-a", "--yes")
     assert (alone.code, "only there: orders" in alone.err) == (2, True)
+
+
+def test_what_no_group_reads_and_what_waits_on_a_broker_is_named_before_and_after(orbitmq, two):
+    orbitmq("topic", "create", "unread", "--broker", "broker-b")
+    with Producer("makers", two.name_servers) as producer:
+        producer.send(Message("unread", b"x"))
+        producer.send(Message("unread", b"x", delay_ms=3_600_000))
+    staying = ("1 message of topics in which no group has an offset there: unread", "1 delayed message")
+    asked = orbitmq("broker", "retire", "broker-b", "--force", "--dry-run")
+    assert "; ".join(staying) in asked.err
+    said = orbitmq("broker", "retire", "broker-b", "--force", "--yes").err.splitlines()
+    assert said[2:4] == [f"stays on it: {text}" for text in staying]
+    assert "keep that" in said[-1]
