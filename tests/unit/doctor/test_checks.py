@@ -510,3 +510,11 @@ def test_a_slave_whose_master_is_gone_is_not_called_a_broker_without_a_slave():
     of_b = sample().brokers[-1]
     found = examine(sample(brokers=(broker("a", 1), of_b)))
     assert all("without a slave: a" not in issue.text for issue in found)
+
+
+def test_a_controller_that_another_one_misses_is_one_issue_that_says_since_when() -> None:
+    reason = "no answer from the controller n2 (10.0.0.2:9878) since 2026-11-29 10:50:36 UTC"
+    missing = {"alerts": [{"rule": "controller_missing", "reason": reason, "severity": "warning"}]}
+    snapshot = sample(controllers=[controller(1, health=missing), controller(2, problem="refused"), controller(3)])
+    (issue,) = found(snapshot, "controllers")
+    assert reason in issue.text

@@ -38,12 +38,12 @@ async def keep_running(name: str, process: Restartable, pause_s: float) -> None:
             try:
                 await process.start()
                 reason = ""
-            except OrbitError as error:
+            except (OrbitError, OSError) as error:
                 wait_s, reason = min(2 * wait_s, PAUSE_S_MAX), f"has not started ({_last_line(error)})"
         print(f"{name} is there again", file=sys.stderr, flush=True)
 
 
-def _last_line(error: OrbitError) -> str:
+def _last_line(error: Exception) -> str:
     """Return an error's last line: before that stands the log of the start."""
     return (str(error).splitlines() or [""])[-1].removeprefix("orbitmq: ")
 

@@ -16,7 +16,9 @@ class Dying:
     async def start(self):
         self.starts += 1
         if self.starts < 3:
-            raise OrbitError("broker did not start: {}\norbitmq: the port is in use")
+            raise (OrbitError("broker did not start: {}\norbitmq: the port is in use"), NotADirectoryError("gone"))[
+                self.starts - 1
+            ]
 
     async def ended(self):
         if self.starts:
@@ -32,6 +34,6 @@ async def test_a_process_that_does_not_start_is_tried_again_after_longer_pauses(
     assert capsys.readouterr().err.splitlines() == [
         "the dashboard has ended (SIGKILL); it is started again in 0.001 s",
         "the dashboard has not started (the port is in use); it is started again in 0.002 s",
-        "the dashboard has not started (the port is in use); it is started again in 0.004 s",
+        "the dashboard has not started (gone); it is started again in 0.004 s",
         "the dashboard is there again",
     ]
