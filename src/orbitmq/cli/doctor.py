@@ -142,14 +142,20 @@ def _summary(snapshot: Snapshot, issues: list[Issue]) -> str:
     from orbitmq.doctor import Severity
 
     counts = ", ".join(
-        f"{sum(issue.severity is severity for issue in issues)} {word}"
-        for severity, word in ((Severity.ERROR, "errors"), (Severity.WARNING, "warnings"), (Severity.INFO, "notes"))
+        _counted(sum(issue.severity is severity for issue in issues), word)
+        for severity, word in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
     )
-    asked = (
-        f"{len(snapshot.name_servers)} NameServers, {len(snapshot.brokers)} brokers, "
-        f"{len(snapshot.routes)} topics, {len(snapshot.groups)} groups"
+    parts = (
+        (snapshot.name_servers, "NameServer"),
+        (snapshot.brokers, "broker"),
+        (snapshot.routes, "topic"),
+        (snapshot.groups, "group"),
     )
-    return f"{counts}; asked: {asked}"
+    return f"{counts}; asked: {', '.join(_counted(len(part), word) for part, word in parts)}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _document(access: Access, issue: Issue) -> dict[str, str | None]:

@@ -11,7 +11,7 @@ def test_a_cluster_without_errors_ends_with_0_and_says_what_was_asked(orbitmq, r
     assert result.code == 0, result.out
     assert "without a slave: broker-a" in result.out
     assert "0 errors, 0 warnings" in result.err
-    assert "asked: 1 NameServers, 1 brokers" in result.err
+    assert "asked: 1 NameServer, 1 broker" in result.err
 
 
 @each_case(
