@@ -60,6 +60,10 @@ class Promise:
     offset: int = 0
 
 
+KINDS = ("plain", "delayed", "returned", "deletions")
+"""Of work, as `Kills.counts` names them."""
+
+
 @dataclass(slots=True)
 class Churn:
     """The topic that comes and goes: its messages are `<incarnation>:<number>`."""
@@ -93,14 +97,14 @@ class Kills:
 
     async def run(self, kills: int) -> None:
         """Kill the running broker so many times. Raises Lost."""
-        for _ in range(kills):
-            await self._work()
+        for left in reversed(range(kills)):
+            await self._work(is_last=not left)
             await self._restart()
             await self._check()
         await self._drain()
 
-    async def _work(self) -> None:
-        """Let all clients work, and kill the broker in the midst of it."""
+    async def _work(self, *, is_last: bool) -> None:
+        """Let all clients work, and kill the broker in the midst of it; the last time when each kind of work was done."""
         jobs: list[Callable[[ConnectionPool], Awaitable[None]]] = [
             *(partial(self._send_plain, queue_id, sender) for queue_id in QUEUES for sender in range(IN_FLIGHT)),
             self._send_later, self._come_and_go, self._consume,
@@ -109,12 +113,15 @@ class Kills:
         enough = before + self._random.randrange(1, self._pace)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._until_broken(job)) for job in jobs]
-            while self.counts["plain"] < enough and not any(task.done() for task in tasks):
+            while (is_early := self._is_early(enough, is_last)) and not any(task.done() for task in tasks):
                 await asyncio.sleep(0.001)
-            if self.counts["plain"] < enough:
+            if is_early:
                 raise Lost(f"a connection broke by itself: {self._broker.log.read_text()[-2000:]}")
             self._broker.kill()
         self.counts["kills"] += 1
+
+    def _is_early(self, enough: int, is_last: bool) -> bool:
+        return self.counts["plain"] < enough or (is_last and not all(self.counts[kind] for kind in KINDS))
 
     async def _until_broken(self, job: Callable[[ConnectionPool], Awaitable[None]]) -> None:
         pool = ConnectionPool()

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from crash.broker_process import BrokerProcess
-from crash.kills import SETTINGS, Kills
+from crash.kills import KINDS, SETTINGS, Kills
 from orbitmq import Message, Producer, PullConsumer
 from orbitmq.errors import ClientError
 from orbitmq.net.loop import run
@@ -29,7 +29,7 @@ async def test_no_acknowledged_message_is_lost_or_reordered_by_a_kill(tmp_path: 
         load = Kills(broker, Random(SEED))
         await load.run(kills)
     assert load.counts["kills"] == kills
-    assert all(load.counts[kind] for kind in ("plain", "delayed", "returned", "deletions"))
+    assert all(load.counts[kind] for kind in KINDS)
 
 
 def test_a_running_producer_and_consumer_go_on_by_themselves(tmp_path: Path) -> None:

@@ -162,7 +162,8 @@ async def look(cluster: LocalCluster, name_server: NameServer, exporter: Exporte
         "rocketmq_group_retrydiff",
         "rocketmq_broker_slave_behind_bytes",
     }
-    async with httpx.AsyncClient() as client:
+    # A server closes connections that rest: on a busy machine just when the next request is sent.
+    async with httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0)) as client:
         while any(found.get(name, OF_PROMETHEUS) == OF_PROMETHEUS for name in wanted):
             await exporter.collect()
             for address in (*cluster.metrics.values(), name_server.metrics_address, exporter.address):
