@@ -106,7 +106,7 @@ def check_batch(messages: Sequence[Message]) -> None:
     topics = {message.topic for message in messages}
     if len(topics) > 1:
         raise InvalidArgument("messages", sorted(topics)[:3], "messages of one topic")
-    if any(message.is_delayed for message in messages):
+    if any(message.is_delayed or not TIMES.isdisjoint(message.properties) for message in messages):
         raise InvalidArgument("delay_level", "a delay", "no delay inside a batch: send such messages on their own")
     if any(message.priority is not None for message in messages):
         raise InvalidArgument("priority", "a priority", "no priority inside a batch: send such messages on their own")

@@ -58,7 +58,7 @@ class Connection(asyncio.Protocol):
         "_flow",
         "_frames",
         "_has_counted_partial",
-        "_is_joining",
+        "_is_write_due",
         "_loop",
         "_reads",
         "_session",
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         self._writes = 0
         self._frames = 0
         self._first_bytes = b""
-        self._is_joining = False
+        self._is_write_due = False
         self._has_counted_partial = False
 
     # What programs use.
@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
             return
         deadline_ms = int(self._loop.time() * 1000) + timeout_ms
         self._session.request(self._endpoint.signed(command), waiter, deadline_ms, self._reads)
-        self._join()
+        self._write_soon()
         timers = self._timers
         if timers is None:  # not before: most connections of a server never ask
             timers = self._timers = RequestTimers(self._loop, self._session, self._expire)
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
         """Send a one-way request; nothing happens on a closed connection."""
         if not self.is_closed:
             self._session.oneway(self._endpoint.signed(make_request(header, body, code=code)))
-            self._join()
+            self._write_soon()
 
     def answer_later(self, command: Command, reply: Reply, *, was_pending: bool) -> None:
         """Send the answer of a handler that returned LATER."""
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
             parts = encode_reply_parts(command, reply)
             self._flow.pending_size += sum(map(len, parts))
             self._session.out += parts
-            self._join()
+            self._write_soon()
         self._tell_waiting()
 
     def has_room(self, size: int) -> bool:
@@ -178,7 +178,7 @@ class Connection(asyncio.Protocol):
             return
         self.pending_count -= 1
         self._session.out += answers
-        self._join()
+        self._write_soon()
         self._tell_waiting()
 
     def work_on(self, work: Iterator[None]) -> None:
@@ -258,7 +258,7 @@ class Connection(asyncio.Protocol):
         # Under load every read ends amid a frame: without what came of it before, the next one would take the slow path.
         is_amid = bool(session.partial) and (not self._frames or len(session.partial) > _REJOINED_SIZE_MAX)
         if self._answer_fast is None or is_amid or flow.held or flow.work is not None:
-            self._joined(self._serve_bytes, data)
+            self._collecting(self._serve_bytes, data)
         else:
             if session.partial:
                 data = session.take_partial() + data
@@ -270,7 +270,7 @@ class Connection(asyncio.Protocol):
             if size == len(data) and not self._has_counted_partial:
                 self._flush()
             else:
-                self._joined(self._serve_bytes, data[size:])
+                self._collecting(self._serve_bytes, data[size:])
         if began:
             self.counters.service_s.observe(perf_counter() - began)
 
@@ -369,7 +369,7 @@ class Connection(asyncio.Protocol):
         if flow.held and not flow.is_paused and not self.is_closed:
             since = flow.held_since
             self.waited_ms = int((self._loop.time() - since) * 1000)
-            self._joined(self._serve_frames, flow.take_held())
+            self._collecting(self._serve_frames, flow.take_held())
             self.waited_ms = 0
             flow.held_since = since
         flow.choose_reading()
@@ -393,9 +393,9 @@ class Connection(asyncio.Protocol):
         elif not self._session.resolve(command):
             self.counters.unmatched_answers += 1
 
-    def _joined(self, step: Callable[[T], None], argument: T) -> None:
-        """Do something whose answers leave in one write."""
-        self._is_joining = True
+    def _collecting(self, step: Callable[[T], None], argument: T) -> None:
+        """Run a step, and write what it answers in one piece at its end."""
+        self._is_write_due = True
         try:
             step(argument)
         except FrameError as error:
@@ -403,17 +403,17 @@ class Connection(asyncio.Protocol):
             self.refuse(error)
             return
         finally:
-            self._is_joining = False
+            self._is_write_due = False
         self._flush()
 
-    def _join(self) -> None:
+    def _write_soon(self) -> None:
         """Write at the end of this read, or of this turn of the loop."""
-        if not self._is_joining:
-            self._is_joining = True
-            self._loop.call_soon(self._flush_joined)
+        if not self._is_write_due:
+            self._is_write_due = True
+            self._loop.call_soon(self._write_collected)
 
-    def _flush_joined(self) -> None:
-        self._is_joining = False
+    def _write_collected(self) -> None:
+        self._is_write_due = False
         self._flush()
 
     def _flush(self) -> None:

@@ -186,25 +186,24 @@ class RangeReader:
 
     def _miss(self, block: Block) -> None:
         """Wait for a message that the plan saw and the broker lacks: it may come yet, from a master to its slave."""
-        if not self._is_deleted and self._is_patient():
+        if not self._is_deleted and self._may_retry():
             raise _TryAgain(
                 f"{self._address} has no message at offset {block.cursor} of {queue_names([self._range.queue])}"
             )
         self._continuity.lose(block.cursor, block.end)
         block.cursor = block.end
 
-    def _is_patient(self) -> bool:
-        """Return True if it is tried again: `retries` times, and until `brokerTimeoutMs` are over."""
-        now = time.monotonic()
-        if not self._attempt:
-            self._failing_since = now
-        timeout_s = self._options.broker_timeout_ms / 1000
-        return self._attempt < self._options.retries or now - self._failing_since < timeout_s
+    def _may_retry(self) -> bool:
+        """Return True for `retries` attempts, and until `brokerTimeoutMs` are over since the first one failed."""
+        failing_s = time.monotonic() - self._failing_since if self._attempt else 0.0
+        return self._attempt < self._options.retries or failing_s < self._options.broker_timeout_ms / 1000
 
     def _wait_before_retry(self, error: Exception) -> None:
-        is_patient = self._is_patient()
+        if not self._attempt:
+            self._failing_since = time.monotonic()
+        may_retry = self._may_retry()
         self._attempt += 1
-        if not is_patient:
+        if not may_retry:
             raise ConnectionFailed(
                 f"{queue_names([self._range.queue])}: gave up after {self._attempt} attempts: {error}"
             ) from error

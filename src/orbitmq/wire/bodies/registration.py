@@ -223,7 +223,7 @@ def _read_pieces(pieces: _Pieces, version: int) -> Slices[RegisterBrokerBody]:
         raise ValueError(f"{count} topics, limit {TOPICS_MAX}")
     topics: dict[str, RegisteredTopic] = {}
     for _ in range(count):
-        if pieces.are_many:
+        if pieces.ends_slice():
             yield
         topic, numbers = _parse_topic_line(pieces.take().decode())
         topics[intern(topic)] = numbers
@@ -232,7 +232,7 @@ def _read_pieces(pieces: _Pieces, version: int) -> Slices[RegisterBrokerBody]:
     if version >= Version.V5_0_0 and pieces.are_left:
         start = pieces.position
         for _ in range(pieces.take_count()):
-            if pieces.are_many:
+            if pieces.ends_slice():
                 yield
             if pieces.position - start > DOCUMENT_SIZE_MAX:  # as of the plain form, whose rest is parsed in one pass
                 raise ValueError(f"more than {DOCUMENT_SIZE_MAX} bytes of mappings")
@@ -266,9 +266,8 @@ class _Pieces:
         self.position = 0
         self._slice_end = PIECE_SIZE
 
-    @property
-    def are_many(self) -> bool:
-        """True each time that as many bytes were taken as one slice may read."""
+    def ends_slice(self) -> bool:
+        """Return True, and begin the next slice, when as many bytes were taken as one may read."""
         if self.position < self._slice_end:
             return False
         self._slice_end = self.position + PIECE_SIZE

@@ -35,7 +35,10 @@ def test_a_list_is_cut_where_it_grows_too_large():
     )
 
 
-@each_case([], [Message("t", b""), Message("u", b"")], [Message("t", b"", delay_level=1)], [Message("%RETRY%g", b"")])
+@each_case(
+    [], [Message("t", b""), Message("u", b"")], [Message("t", b"", delay_level=1)], [Message("t", b"", priority=1)],
+    [Message("t", b"", properties={"TIMER_DELAY_SEC": "3"})], [Message("%RETRY%g", b"")],
+)  # fmt: skip
 def test_what_cannot_travel_in_one_batch_is_refused(messages):
     with pytest.raises(InvalidArgument):
         check_batch(messages)
