@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -117,7 +118,7 @@ async def shop(data_dir: Path, brokers: int = 1) -> AsyncIterator[Shop]:
         await stack.enter_async_context(payer)
         await stack.enter_async_context(payer.transaction(Message("payments", b'{"amount": 12}')))
         while not (members := (await admin.group_status("billing")).clients) or len(done) < len(NEW_ORDERS):
-            pass
+            await asyncio.sleep(0.05)
         while {"sent", "stored", "consumed"} - {
             step.name for step in (await find_way(admin, TRACE_TOPIC, sent[3].message_id)).steps
         }:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -106,7 +107,7 @@ async def test_no_page_makes_markup_of_a_message_or_of_a_client(tmp_path: Path) 
         dashboard = await stack.enter_async_context(serving_dashboard(cluster.name_servers))
         async with AdminClient(cluster.name_servers) as admin:
             while not (members := (await admin.group_status("billing")).clients):
-                pass
+                await asyncio.sleep(0.05)
         assert ALL in members[0].client_id
         member = f"/groups/billing/members/{quote(members[0].client_id, safe='')}"
         browser = await stack.enter_async_context(Attacked(tmp_path / "home"))
@@ -232,7 +233,7 @@ async def test_the_policy_stops_a_script_that_is_in_a_page(tmp_path: Path, holds
         await browser.run(INSERT)
         if holds:
             while not (said := await browser.complaints()):
-                pass
+                await asyncio.sleep(0.05)
             assert any("Content Security Policy" in one for one in said)
         else:
             await browser.until("return window.owned")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -165,6 +166,7 @@ async def look(cluster: LocalCluster, name_server: NameServer, exporter: Exporte
     # A server closes connections that rest: on a busy machine just when the next request is sent.
     async with httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0)) as client:
         while any(found.get(name, OF_PROMETHEUS) == OF_PROMETHEUS for name in wanted):
+            await asyncio.sleep(0.2)  # rates need samples of several seconds
             await exporter.collect()
             for address in (*cluster.metrics.values(), name_server.metrics_address, exporter.address):
                 merge(found, (await client.get(f"http://{address}/metrics")).text)

@@ -112,7 +112,7 @@ async def test_a_client_consumes_a_message_directly(browser: Browser) -> None:
             consumer.subscribe("orders")
             path = f"/topics/orders/messages/{sent.message_id}"
             while "billing" not in (groups := (await browser.json(path))["groups"]):
-                pass
+                await asyncio.sleep(0.05)
             while not seen:
                 await producer.send(Message("others", b"wait"))
             page = await browser.change(f"{path}/consume", group="billing", client=groups["billing"][0])

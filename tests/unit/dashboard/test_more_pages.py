@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 import re
@@ -82,7 +83,7 @@ async def test_what_waits_is_counted(browser: Browser) -> None:
     async with checker as payer:
         async with payer.transaction(Message("orders", b"half")):
             while not (found := await browser.json("/waiting"))["transactions"][0]["undecided"]:
-                pass
+                await asyncio.sleep(0.05)
             assert found["transactions"][0]["undecided"] == 1
             (timers,) = found["timers"]
             assert (timers["is_on"], timers["waiting"], timers["topics"]) == (True, 1, "orders 1")
@@ -208,10 +209,10 @@ async def test_clients_are_listed_and_one_tells_of_its_queues(browser: Browser) 
         async with PushConsumer("billing", browser.cluster.name_servers, message_handler=handle) as consumer:
             consumer.subscribe("orders")
             while not (members := (await _group(browser, "billing")).get("members")):
-                pass
+                await asyncio.sleep(0.05)
             path = f"/groups/billing/members/{quote(members[0]['client_id'], safe='')}"
             while not (found := await browser.json(path))["queues"]:
-                pass
+                await asyncio.sleep(0.05)
             assert {queue["topic"] for queue in found["queues"]} >= {"orders"}
             assert found["subscriptions"]["orders"] == "*"
             assert "orbitmq/client/consume/" in (await browser.json(path, stacks=1))["stacks"]

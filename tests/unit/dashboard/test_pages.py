@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
@@ -15,8 +16,12 @@ from orbitmq.dashboard.answers import PAGE_SIZE, time_element, time_text
 from orbitmq.errors import HeaderError
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig
+from waiting import until
 
 from .conftest import Browser
+
+PAUSE_S = 0.1
+"""Between two looks at a page."""
 
 pytestmark = pytest.mark.real
 
@@ -131,7 +136,7 @@ async def test_long_lists_come_in_parts(browser: Browser) -> None:
         for number in range(PAGE_SIZE + 5):
             await admin.create_topic(TopicConfig(topic=f"t-{number:03}", read_queue_count=1, write_queue_count=1))
         while len([name for name in await admin.topic_list() if name.startswith("t-")]) < PAGE_SIZE + 5:
-            pass
+            await asyncio.sleep(0.05)
     first = await browser.json("/topics", q="t-")
     last = await browser.json("/topics", q="t-", page=2)
     assert first["page"] == {"number": 1, "last": 2, "total": PAGE_SIZE + 5}
@@ -260,10 +265,13 @@ async def test_a_group_shows_members_and_lag(browser: Browser) -> None:
 
     async with PushConsumer("workers", browser.cluster.name_servers, message_handler=handle) as consumer:
         consumer.subscribe("orders")
-        found: dict = {}
-        while not found.get("members") or not found.get("queues"):
+
+        async def shown() -> Any:
             answer = await browser.client.get("/groups/workers", headers={"accept": "application/json"})
             found = answer.json()
+            return found if found.get("members") and found.get("queues") else None
+
+        found = await until(shown, PAUSE_S)
         assert found["subscriptions"]["orders"] == "*"
         assert found["lag"] >= 0
         (row,) = (await browser.json("/groups", q="work"))["groups"]
