@@ -28,13 +28,14 @@ import pytest
 from orbitmq.wire.signature import Credentials
 from waiting import wait_for
 
-VERSION = "5.3.3"
+VERSION = os.environ.get("ORBITMQ_ROCKETMQ", "5.3.3")
+"""Of the peers; `scripts/make-peers` takes another one from this variable, too."""
 START_TIMEOUT_S = 90
 ANSWER_TIMEOUT_S = 60
 GET_BROKER_RUNTIME_INFO, GET_BROKER_CLUSTER_INFO = 28, 106
 
 _PROJECT = Path(__file__).parent / "java"
-_TARGET = _PROJECT / "target"
+_TARGET = _PROJECT / "target" / os.environ.get("ORBITMQ_ROCKETMQ", "")
 _SET_UP = _PROJECT.parents[2] / "scripts" / "make-peers"
 _JVM_OPTIONS = (
     "-Drocketmq.client.rebalance.waitInterval=1000",

@@ -128,6 +128,7 @@ def all_rows(root: Path) -> list[Row]:
         *_clusters(),
         *_simulations(),
         *_comparisons(),
+        *_versions(),
         *_others(),
         *pytest_rows(root),
     ]
@@ -374,6 +375,20 @@ def _comparisons() -> Iterator[Row]:
         is_pytest=True,
         environment={"ORBITMQ_ALL_COMMANDS": "1"},
     )
+
+
+def _versions() -> Iterator[Row]:
+    for version in ("5.4.0", "5.5.0"):
+        yield Row(
+            name=f"interop/{version}",
+            asked=f"what tests/interop and tests/compat say of Java's RocketMQ holds for {version}, too",
+            command=("-m", "pytest", "-q", "-m", "interop and not proof", "tests/interop", "tests/compat"),
+            sources=(SOURCES, "tests/interop", "tests/compat"),
+            needs=("peers",),
+            minutes=20,
+            is_pytest=True,
+            environment={"ORBITMQ_ROCKETMQ": version},
+        )
 
 
 def _others() -> Iterator[Row]:
