@@ -27,6 +27,9 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 MODULE = re.compile(r"`([\w./-]+\.py)`")
 PATH = re.compile(r"`((?:benchmarks|deploy|docs|examples|scripts|src|tests)/[\w./%-]+)`")
+ROW = re.compile(r"^\| (.+) \|$", re.MULTILINE)
+WITNESS = re.compile(r"`([\w./-]+\.py)(?:::(\w+))?(?:\[(\w+)\])?`")
+"""A test of the table of requirements: its file, its name, and the scenario that it plays."""
 MAKE = re.compile(r"(?:^|`|  )make (?:PYTHON=\S+ )?([a-z-]+)", re.MULTILINE)
 DOTTED = re.compile(r"\borbitmq(?!\.pyz)(?:\.\w+)+")
 MODULES = [
@@ -121,6 +124,33 @@ def test_what_a_page_names_is_there(pattern, is_there):
 def test_a_make_target_that_a_page_names_is_in_the_makefile():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert {(page, name) for page, text in TEXTS.items() for name in MAKE.findall(text) if name not in targets} == set()
+
+
+def test_each_requirement_has_modules_tests_and_pages_that_are_there():
+    page = DOCS / "reference" / "requirements.md"
+    rows = [row.split(" | ") for row in ROW.findall(TEXTS[page])]
+    rows = [row for row in rows if row[0] != "requirement"]
+    assert len(rows) >= 175
+    assert {len(row) for row in rows} == {5}
+    assert [row for row in rows if not re.match(r"(yes|otherwise|not)\b", row[1])] == []
+    modules = {name for row in rows for name in re.findall("`(.+?)`", row[2])}
+    assert {
+        name for name in modules if not any((root / name).is_file() for root in (ROOT, ROOT / "src/orbitmq"))
+    } == set()
+    assert [row for row in rows if row[3] != "–" and not all(map(WITNESS.fullmatch, row[3].split(", ")))] == []
+    assert {text for row in rows for text in WITNESS.findall(row[3]) if not is_a_test(*text)} == set()
+    pages = [path for row in rows if row[4] != "–" for path in LINK.findall(row[4]) or [row[4]]]
+    assert {path for path in pages if not (page.parent / path.partition("#")[0]).is_file()} == set()
+
+
+def is_a_test(file: str, name: str, scenario: str) -> bool:
+    """Return True if a file below tests has a test, and its folder the scenario; empty ones are not looked for."""
+    path = ROOT / "tests" / file
+    if not path.is_file() or f"def {name}" not in path.read_text(encoding="utf-8"):
+        return False
+    return not scenario or any(
+        f"def {scenario}(" in other.read_text(encoding="utf-8") for other in path.parent.glob("*.py")
+    )
 
 
 @pytest.mark.parametrize("settings", [BrokerConfig, NameServerConfig])
