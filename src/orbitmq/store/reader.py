@@ -164,7 +164,8 @@ class StoreReader:
             now_ms = self._clock()
             if self._jumps.counted_ms(place, self._commit_log.stored_at_ms(place), now_ms) < stored_ms:
                 first = offset_at(self._commit_log, queue, stored_ms, Boundary.LOWER, self._jumps, now_ms)
-                queue.hide_before(queue.entry(first)[0] if first < queue.max_offset else self._commit_log.end)
+                # Behind the last message that is shown, others may wait for a sync or for slaves: they are new.
+                queue.hide_before(queue.entry(first)[0] if first < queue.max_offset else queue.last_place() + 1)
 
     def counted_at_ms(self, record: Record) -> int:
         """Return when a message counts as stored: its store time, unless that lies in the future (see `ClockJumps`)."""
