@@ -12,8 +12,10 @@ from orbitmq.wire.headers import (
     CreateTopic,
     GetMinOffset,
     OffsetResponse,
+    PopNotification,
     QueryMessage,
     SearchOffset,
+    UpdateConsumerOffset,
     ViewMessage,
 )
 
@@ -120,3 +122,17 @@ async def test_a_clock_that_is_set_ahead_hides_nothing_and_what_is_stored_then_g
             monotonic.advance(passed_ms)
             await look_again(harness)
             assert await first_shown(harness) == first
+
+
+async def test_a_group_before_hidden_messages_is_not_told_to_pop_them(serve: Serve) -> None:
+    clock = FakeClock(DAY_MS)
+    async with serve(clocks={"clock": clock, "monotonic": clock}) as harness:
+        await keep(harness, 1)
+        await harness.make_group()
+        await harness.send()
+        assert await harness.code(UpdateConsumerOffset(consumer_group="g", topic="t", queue_id=0, commit_offset=0)) == 0
+        for has_messages in ("true", "false"):
+            told = await harness.ask(PopNotification(consumer_group="g", topic="t", queue_id=-1, poll_ms=0))
+            assert told.ext_fields["hasMsg"] == has_messages
+            clock.advance(2 * HOUR_MS)
+            await look_again(harness)
