@@ -19,6 +19,7 @@ from orbitmq.wire.headers import (
     ViewMessage,
 )
 
+from ..handlers.support import ack_header, pop
 from ..parts import Serve
 
 HOUR_MS = 3_600_000
@@ -136,3 +137,21 @@ async def test_a_group_before_hidden_messages_is_not_told_to_pop_them(serve: Ser
             assert told.ext_fields["hasMsg"] == has_messages
             clock.advance(2 * HOUR_MS)
             await look_again(harness)
+
+
+@each_case(False, True)
+async def test_messages_that_are_hidden_after_a_pop_can_be_acknowledged(order: bool, serve: Serve) -> None:
+    clock = FakeClock(DAY_MS)
+    async with serve(clocks={"clock": clock, "monotonic": clock}) as harness:
+        await keep(harness, 1)
+        await harness.make_group()
+        await harness.send(body=b"hidden soon")
+        clock.advance(HOUR_MS)
+        await harness.send(body=b"shown")
+        popped = await pop(harness, order=order, invisible_ms=3 * HOUR_MS)
+        clock.advance(1)
+        await look_again(harness)
+        assert await first_shown(harness) == 1
+        assert [await harness.code(ack_header(message)) for message in popped] == [0, 0]
+        await harness.send(body=b"next")
+        assert [bytes(message.body) for message in await pop(harness, order=order)] == [b"next"]
