@@ -160,12 +160,18 @@ class StoreReader:
             first = queue.min_offset(self._commit_log.min_offset)
             if not stored_ms or first >= queue.max_offset:
                 continue
-            place = queue.entry(first)[0]
-            now_ms = self._clock()
-            if self._jumps.counted_ms(place, self._commit_log.stored_at_ms(place), now_ms) < stored_ms:
+            known_first, known_ms = queue.first_stored_ms
+            if known_first == first and stored_ms <= known_ms:
+                continue
+            place, now_ms = queue.entry(first)[0], self._clock()
+            stored_at_ms = self._commit_log.stored_at_ms(place)
+            counted_ms = self._jumps.counted_ms(place, stored_at_ms, now_ms)
+            if counted_ms < stored_ms:
                 first = offset_at(self._commit_log, queue, stored_ms, Boundary.LOWER, self._jumps, now_ms)
                 # Behind the last message that is shown, others may wait for a sync or for slaves: they are new.
                 queue.hide_before(queue.entry(first)[0] if first < queue.max_offset else queue.last_place() + 1)
+            elif counted_ms == stored_at_ms:  # what counts as stored at another time may come to count differently
+                queue.first_stored_ms = first, stored_at_ms
 
     def is_hidden(self, topic: str, queue_id: int, queue_offset: int) -> bool:
         """Return True if the log has the message at a queue offset, but does not show it."""
