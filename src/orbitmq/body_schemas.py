@@ -31,7 +31,7 @@ _DECIMAL_SIZE_MAX = 1024
 """Bytes of a decimal: the time to format one grows with the square of its digits."""
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
-_MISSING = "it needs {}: pip install 'orbitmq[schemas]'"
+_MISSING = "an installed {} (pip install 'orbitmq[schemas]')"
 
 
 @overload
@@ -55,8 +55,8 @@ def load_schema(text: str | None) -> Schema | None:
         if not text.endswith(".avsc"):
             raise ConfigError("schema", text, "a file of Avro, orders.avsc, or of Protobuf, orders.desc:shop.Order")
         return _avro(json.loads(_content(text)))
-    except ImportError as error:
-        raise ConfigError("schema", text, _MISSING.format(error.name)) from None
+    except ImportError:
+        raise ConfigError("schema", text, _MISSING.format("protobuf" if name else "fastavro")) from None
     except ConfigError:
         raise
     except Exception as error:  # fastavro and protobuf have dozens of classes for a file that is not a schema

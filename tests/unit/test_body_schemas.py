@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -149,3 +150,14 @@ def test_a_file_that_is_too_large_for_a_schema_is_not_read(tmp_path):
             file.truncate(16 * 1024 * 1024 + 1)
         with pytest.raises(ConfigError, match="more than 16777216 bytes"):
             load_schema(f"{tmp_path / name}{more}")
+
+
+@each_case(
+    ("fastavro", "orders.avsc", ""), ("google.protobuf", "orders.desc", ":shop.Order"), ("google", "orders.desc", ":M")
+)
+def test_without_the_extra_one_sentence_says_what_to_install(module, file, message, tmp_path, monkeypatch):
+    (tmp_path / file).write_text('"int"')
+    monkeypatch.setitem(sys.modules, module, None)
+    library = "fastavro" if module == "fastavro" else "protobuf"
+    with pytest.raises(ConfigError, match=rf"expected an installed {library} \(pip install 'orbitmq\[schemas\]'\)$"):
+        load_schema(f"{tmp_path / file}{message}")
