@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping
 
 from orbitmq.clock import Clock
+from orbitmq.errors import StoreError
 from orbitmq.model.topic import TopicConfig, retention_hours
 from orbitmq.store.reader import StoreReader
 from orbitmq.store.retention.clock import RetentionClock
@@ -35,9 +36,19 @@ class TopicRetention:
         return max(self._retention_clock.stored_before_ms(hours * HOUR_MS), 0) if hours > 0 else 0
 
     async def hide_expired(self, topics: Mapping[str, TopicConfig], store: StoreReader) -> None:
-        """Hide what is too old by now, topic by topic, with turns of the loop in between; show again what a longer time allows."""
+        """Hide what is too old by now, topic by topic, with turns of the loop in between; show again what a longer time allows.
+
+        Raises:
+            StoreError: some topics cannot be read; the others are done.
+        """
         self._retention_clock.look(self._clock(), self._monotonic())
         wanted = {name: time_ms for name, topic in topics.items() if (time_ms := self.shown_from_ms(topic))}
+        failure: StoreError | None = None
         for name in [*(store.hidden_topics.keys() - wanted), *wanted]:
-            store.hide_before(name, wanted.get(name, 0))
+            try:
+                store.hide_before(name, wanted.get(name, 0))
+            except StoreError as error:
+                failure = error
             await asyncio.sleep(0)
+        if failure is not None:
+            raise failure

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from cases import each_case
 from orbitmq.broker.topics.retention import TopicRetention
+from orbitmq.errors import StoreUnavailable
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import FakeClock
 from orbitmq.wire.headers import (
@@ -155,3 +159,24 @@ async def test_messages_that_are_hidden_after_a_pop_can_be_acknowledged(order: b
         assert [await harness.code(ack_header(message)) for message in popped] == [0, 0]
         await harness.send(body=b"next")
         assert [bytes(message.body) for message in await pop(harness, order=order)] == [b"next"]
+
+
+async def test_a_topic_that_cannot_be_read_keeps_no_other_one_from_being_hidden(serve: Serve, monkeypatch: Any) -> None:
+    clock = FakeClock(DAY_MS)
+    async with serve(clocks={"clock": clock, "monotonic": clock}) as harness:
+        await keep(harness, 1)
+        await harness.send()
+        clock.advance(2 * HOUR_MS)
+        store, topics = harness.broker.service.store, dict(harness.broker.service.tables.topics.table.all)
+        topics = {"unreadable": replace(topics["t"], topic="unreadable"), "t": topics["t"]}
+        hide_before = store.hide_before
+
+        def hide(topic: str, stored_ms: int) -> None:
+            if topic == "unreadable":
+                raise StoreUnavailable("its file was cut from outside")
+            hide_before(topic, stored_ms)
+
+        monkeypatch.setattr(store, "hide_before", hide)
+        with pytest.raises(StoreUnavailable):
+            await TopicRetention(clock, clock).hide_expired(topics, store)
+        assert await first_shown(harness) == 1
