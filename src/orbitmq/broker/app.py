@@ -41,7 +41,7 @@ from orbitmq.broker.replication.role import ControlledRole, EpochFile
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.settings.changes import with_kept_changes
 from orbitmq.broker.settings.store_settings import retention_rules, store_config
-from orbitmq.broker.topics.retention import hide_expired
+from orbitmq.broker.topics.retention import TopicRetention
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import ConfigError
 from orbitmq.ha.epochs import Epochs
@@ -254,7 +254,8 @@ class Broker:
             epochs = () if role is None else role.begin(store, EpochFile(config.store_path_root_dir))
             is_elected = role is not None and role.is_master
             stored.fit(store, files, config, self._clock(), is_elected=is_elected)
-            await hide_expired(stored.topics.all, store, self._clock())
+            retention = TopicRetention(self._clock, self._monotonic)
+            await retention.hide_expired(stored.topics.all, store)
             others = OtherServers(
                 config,
                 address,
@@ -284,7 +285,9 @@ class Broker:
             is_lmq=config.enable_lmq,
         )
         security = self._server_security
-        housekeeping = broker_housekeeping(service, offset_file, table_notes, security, self._clock, self._monotonic)
+        housekeeping = broker_housekeeping(
+            service, offset_file, table_notes, security, retention, self._clock, self._monotonic
+        )
         jobs = (
             others.name_servers.run(),
             housekeeping.run(),

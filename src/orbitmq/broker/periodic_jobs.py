@@ -5,7 +5,7 @@ from __future__ import annotations
 from orbitmq.broker.housekeeping import TURN_MS, Housekeeping, PeriodicJob
 from orbitmq.broker.persistence import OffsetFile, TableNotes
 from orbitmq.broker.service import BrokerService
-from orbitmq.broker.topics.retention import hide_expired
+from orbitmq.broker.topics.retention import TopicRetention
 from orbitmq.clock import Clock
 from orbitmq.net.security.server_security import ServerSecurity
 
@@ -21,6 +21,7 @@ def broker_housekeeping(
     offset_file: OffsetFile,
     table_notes: TableNotes,
     security: ServerSecurity,
+    retention: TopicRetention,
     clock: Clock,
     monotonic: Clock,
 ) -> Housekeeping:
@@ -36,7 +37,7 @@ def broker_housekeeping(
             PeriodicJob(SWEEP_MS, delivery.pop.wake_overtaken),
             PeriodicJob(SWEEP_MS, security.reload_if_changed),
             PeriodicJob(CLIENT_SCAN_MS, clients.membership.expire),
-            PeriodicJob(RETENTION_MS, lambda: hide_expired(service.tables.topics.table.all, service.store, clock())),
+            PeriodicJob(RETENTION_MS, lambda: retention.hide_expired(service.tables.topics.table.all, service.store)),
             PeriodicJob(CLIENT_SCAN_MS, lambda: clients.locks.expire(monotonic())),
             PeriodicJob(save_ms, offset_file.save),
             PeriodicJob(save_ms, delivery.pop.batch_file.save),

@@ -240,7 +240,7 @@ def _row(letter: DeadLetter, schema: Schema | None) -> Row:
         try:
             body = json.dumps(schema(body), ensure_ascii=False).encode()
         except HeaderError as error:
-            say(f"{letter.place}: {error.remark}")
+            say(printable(f"{letter.place}: {error.remark}"))
     texts = {
         "origin_topic": letter.origin_topic,
         "origin_id": letter.origin_id,

@@ -91,7 +91,7 @@ class TransactionProducer(Producer):
         confirmed, the broker asks `check`; without one, leaving raises what went wrong.
 
         Args:
-            message: what consumers get; it cannot be delayed, and no reply.
+            message: what consumers get; it cannot be delayed, has no priority, and is no reply.
             timeout_ms: over all attempts to send it; the producer's when left out.
             queue: send to this queue and no other.
             key: as for `send`.
@@ -132,6 +132,8 @@ class TransactionProducer(Producer):
         for name, time in _times_of(message):
             if time:
                 raise InvalidArgument(name, time, "nothing for a message in a transaction: its commit delivers it")
+        if message.priority is not None:
+            raise InvalidArgument("priority", message.priority, "no priority in a transaction: brokers take it away")
         if message.in_reply_to is not None:
             raise InvalidArgument("message", "a reply", "no reply: no requester waits for a transaction's end")
         (sent,) = await self._sender.send((self._encoder.encode(message, half_of=self.group),), target, timeout_ms)

@@ -35,6 +35,7 @@ TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _SIZE_SHOWN = 64 * 1024
 _PRETTY_SIZE_MAX = 4 * _SIZE_SHOWN
 """Characters of JSON with indents; deep JSON would take a thousand times as many as its body."""
+_TOO_LONG = "too long to be shown"
 _HEX_WIDTH = 16
 _GROUPS_MAX = 20
 """Groups of a topic whose clients can be asked to consume a message."""
@@ -243,8 +244,10 @@ def _decoded(found: StoredMessage, schema: Schema | None) -> dict[str, str | Non
     """Return the body as its topic's schema reads it, as JSON on several lines, or why it does not."""
     decoded = problem = None
     try:
-        if schema is not None:
-            decoded = _pretty(json.dumps(schema(bytes(found.body))).encode()) or "too long to be shown"
+        if schema is not None and len(found.body) > _PRETTY_SIZE_MAX:
+            decoded = _TOO_LONG  # four megabytes of Protobuf may be two million messages: six seconds
+        elif schema is not None:
+            decoded = _pretty(json.dumps(schema(bytes(found.body))).encode()) or _TOO_LONG
     except HeaderError as error:
         problem = error.remark
     return {"decoded": decoded, "schema_error": problem}

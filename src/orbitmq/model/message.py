@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ DELAY_MS_MAX = DELAY_DAYS_MAX * 24 * 60 * 60 * 1_000
 """A hundred years; brokers allow less."""
 _KEYS = "a list of strings, one per key"
 _PROPERTIES = "a dict of text to text"
+_PRIORITY = re.compile(r"\+?0*([0-9]{1,10})")
 
 
 class PropertyName:
@@ -129,10 +131,18 @@ class ReplyTo(NamedTuple):
     broker_name: str
 
 
+def parse_priority(text: str) -> int | None:
+    """Return a priority as its property has it; None for what is not a number of 31 bits (Java: Message.getPriority)."""
+    found = _PRIORITY.fullmatch(text)
+    number = FLAG_LIMIT if found is None else int(found[1])
+    return number if number < FLAG_LIMIT else None
+
+
 def priority_of(properties: Mapping[str, str]) -> int | None:
-    """Return the priority that a message was sent with; None without one."""
-    text = properties.get(PropertyName.PRIORITY, "")
-    return int(text) if text.isascii() and text.isdecimal() else None
+    """Return the priority that a message was sent with; None without one, or where a sharding key chooses the queue."""
+    if PropertyName.SHARDING_KEY in properties:
+        return None
+    return parse_priority(properties.get(PropertyName.PRIORITY, ""))
 
 
 def split_keys(text: str) -> tuple[str, ...]:

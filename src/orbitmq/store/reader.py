@@ -9,7 +9,7 @@ from orbitmq.clock import Clock
 from orbitmq.store.log.clock_jumps import ClockJumps
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.log.scanning import committed_records, whole_records
-from orbitmq.store.queues.consume_queue import Entry
+from orbitmq.store.queues.consume_queue import BLANK_SIZE, Entry
 from orbitmq.store.queues.consume_queues import ConsumeQueues
 from orbitmq.store.queues.reading import offset_at, read_matching, read_message, read_messages
 from orbitmq.store.sync.durability import Durability
@@ -160,11 +160,26 @@ class StoreReader:
             first = queue.min_offset(self._commit_log.min_offset)
             if not stored_ms or first >= queue.max_offset:
                 continue
-            place = queue.entry(first)[0]
-            now_ms = self._clock()
-            if self._jumps.counted_ms(place, self._commit_log.stored_at_ms(place), now_ms) < stored_ms:
+            known_first, known_ms = queue.first_stored_ms
+            if known_first == first and stored_ms <= known_ms:
+                continue
+            place, now_ms = queue.entry(first)[0], self._clock()
+            stored_at_ms = self._commit_log.stored_at_ms(place)
+            counted_ms = self._jumps.counted_ms(place, stored_at_ms, now_ms)
+            if counted_ms < stored_ms:
                 first = offset_at(self._commit_log, queue, stored_ms, Boundary.LOWER, self._jumps, now_ms)
-                queue.hide_before(queue.entry(first)[0] if first < queue.max_offset else self._commit_log.end)
+                # Behind the last message that is shown, others may wait for a sync or for slaves: they are new.
+                queue.hide_before(queue.entry(first)[0] if first < queue.max_offset else queue.last_place() + 1)
+            elif counted_ms == stored_at_ms:  # what counts as stored at another time may come to count differently
+                queue.first_stored_ms = first, stored_at_ms
+
+    def is_hidden(self, topic: str, queue_id: int, queue_offset: int) -> bool:
+        """Return True if the log has the message at a queue offset, but does not show it."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None or not queue.base_offset <= queue_offset < self.min_offset(topic, queue_id):
+            return False
+        physical_offset, size, _ = queue.entry(queue_offset)
+        return 0 < size < BLANK_SIZE and physical_offset >= self._commit_log.min_offset
 
     def counted_at_ms(self, record: Record) -> int:
         """Return when a message counts as stored: its store time, unless that lies in the future (see `ClockJumps`)."""

@@ -90,3 +90,14 @@ def test_a_letter_that_does_not_tell_where_it_came_from_needs_a_topic():
     with pytest.raises(InvalidArgument, match=r"the dead letter broker-b:1:17.*a topic to send it to"):
         letter().again()
     assert letter().again("orders") == Message("orders", b"hard")
+
+
+@each_case(
+    ({"_SYS_MSG_PRIORITY_": "2"}, 2),
+    ({"_SYS_MSG_PRIORITY_": "0000000000002"}, 2),
+    ({"_SYS_MSG_PRIORITY_": "2", "__SHARDINGKEY": "k"}, None),
+    ({"_SYS_MSG_PRIORITY_": str(2**31)}, None),
+    ({"_SYS_MSG_PRIORITY_": "9" * 5_000}, None),
+)
+def test_whatever_a_letter_says_of_its_priority_it_can_be_sent_again(properties, priority):
+    assert letter({"RETRY_TOPIC": "t", **properties}).again().priority == priority

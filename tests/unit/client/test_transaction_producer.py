@@ -69,6 +69,7 @@ async def test_the_outcome_of_execute_ends_the_transaction(cluster, outcome, val
         (Message("orders", b"x", delay_ms=3), "delay_ms"),
         (Message("orders", b"x", deliver_at=datetime(2026, 1, 1, tzinfo=UTC)), "deliver_at"),
         (Message("orders", b"x", properties={"TIMER_DELAY_SEC": "3"}), r"properties\[TIMER_DELAY_SEC\]"),
+        (Message("orders", b"x", priority=0), "priority"),
         (Message("orders", b"x", in_reply_to=ReplyTo("c", "d", None, "a")), "message"),
         (Message("orders", b"x", properties={"TRAN_MSG": "true"}), "properties"),
     ],

@@ -202,11 +202,12 @@ async def test_a_body_is_shown_as_its_topics_schema_reads_it_or_why_it_does_not(
 
     browser.app.state.schemas = {"orders": sum_of}
     pages = []
-    for body in (b"\x01\x02", b""):
+    for body in (b"\x01\x02", b"", b"\1" * (256 * 1024 + 1)):
         (message_id,) = await send(browser, "orders", Message("orders", body))
         pages.append(await browser.html(f"/topics/orders/messages/{message_id}"))
     assert "{\n  &#34;sum&#34;: 3\n}" in pages[0]
     assert '<p class="problem" role="status">empty</p>' in pages[1]
+    assert "too long to be shown" in pages[2]
 
 
 async def test_a_topic_is_shown_without_the_broker_that_is_silent(half_silent: Browser) -> None:

@@ -489,3 +489,35 @@ def test_what_was_looked_at_is_kept_no_longer_than_the_start_takes(is_clean, dis
     store = store_of(disk)
     assert [queue.seen_size for queue in store._queues] == [0, 0, 0]
     assert [store.max_offset("orders", queue_id) for queue_id in range(3)] == [1, 1, 1]
+
+
+def test_hiding_all_that_is_shown_does_not_hide_what_is_stored_but_not_yet_shown():
+    clock = FakeClock(1000)
+    store = store_of(clock=clock, flush=FlushMode.SYNC)
+    store.append(draft())
+    store.flush()
+    clock.set(5000)
+    store.append(draft(body=b"new"))
+    store.hide_before("orders", 4000)
+    store.flush()
+    assert (store.min_offset("orders", 0), store.max_offset("orders", 0)) == (1, 2)
+
+
+def test_hiding_reads_a_queues_first_message_again_only_when_its_time_may_be_over(monkeypatch):
+    clock = FakeClock(1000)
+    store, read = store_of(clock=clock), []
+    for stored_ms in (1000, 5000):
+        clock.set(stored_ms)
+        store.append(draft())
+    stored_at_ms = store._commit_log.stored_at_ms
+
+    def counted(place):
+        read.append(place)
+        return stored_at_ms(place)
+
+    monkeypatch.setattr(store._commit_log, "stored_at_ms", counted)
+    for before_ms, first in ((2000, 1), (3000, 1), (5000, 1), (5001, 2)):
+        read.clear()
+        store.hide_before("orders", before_ms)
+        assert store.min_offset("orders", 0) == first
+        assert bool(read) == (before_ms in (2000, 3000, 5001))

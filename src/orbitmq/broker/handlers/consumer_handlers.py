@@ -97,8 +97,6 @@ def _queries(broker: BrokerService) -> queries.QueryTables:
     config = broker.config
     return queries.QueryTables(
         store=broker.store,
-        topics=broker.tables.topics,
-        clock=broker.context.clock,
         members=broker.clients.membership.members,
         unique_count_max=config.default_query_max_num,
         count_max=config.max_msgs_num_batch,

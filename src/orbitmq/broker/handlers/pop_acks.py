@@ -34,7 +34,8 @@ def acknowledge(tables: PopTables, call: Call[AckMessage]) -> Reply | Later:
     handle, key = parse_ack(tables, header)
     begin = tables.store.min_offset(header.topic, header.queue_id)
     end = tables.store.max_offset(header.topic, header.queue_id)
-    if not begin <= header.queue_offset <= end:
+    is_there = begin <= header.queue_offset <= end
+    if not is_there and not tables.store.is_hidden(header.topic, header.queue_id, header.queue_offset):
         raise Rejected(
             ResponseCode.NO_MESSAGE,
             f"offset is illegal, key:{header.topic}@{header.queue_id}, commit:{header.queue_offset}, store:{begin}~{end}",

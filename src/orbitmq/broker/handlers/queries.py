@@ -8,9 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbitmq.broker.groups.members import GroupMembers
-from orbitmq.broker.topics.registry import TopicRegistry
-from orbitmq.broker.topics.retention import shown_from_ms
-from orbitmq.clock import Clock
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreBusy, StoreError
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
@@ -34,8 +31,6 @@ class QueryTables:
     """
 
     store: Store
-    topics: TopicRegistry
-    clock: Clock
     members: GroupMembers[Peer]
     unique_count_max: int
     count_max: int
@@ -59,9 +54,9 @@ def _is_shown(tables: QueryTables, physical_offset: int) -> bool:
     if not tables.store.hidden_topics:
         return True
     record = tables.store.parsed_at(physical_offset)
-    return record is not None and tables.store.counted_at_ms(record) >= shown_from_ms(
-        tables.topics.get(record.topic), tables.clock()
-    )
+    if record is None:
+        return False
+    return tables.store.counted_at_ms(record) >= tables.store.hidden_topics.get(record.topic, 0)
 
 
 @handlers.on(QueryMessage)
@@ -71,7 +66,7 @@ def query_message(tables: QueryTables, call: Call[QueryMessage]) -> Reply | Late
     wanted = tables.unique_count_max if header.is_unique_key else header.count_max
     if wanted < 0:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"maxNum {wanted} is not allowed, expected 0 or more")
-    begin_ms = max(header.begin_ms, shown_from_ms(tables.topics.get(header.topic), tables.clock()))
+    begin_ms = max(header.begin_ms, tables.store.hidden_topics.get(header.topic, 0))
     question = IndexQuery(header.topic, header.key, min(wanted, tables.count_max), begin_ms, header.end_ms)
     found: list[Reply] = []
     is_late = False

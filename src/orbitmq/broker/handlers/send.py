@@ -16,11 +16,11 @@ from orbitmq.broker.handlers.logical_queues import serve_send
 from orbitmq.broker.sending.answers import SendCall, refusal_of
 from orbitmq.broker.sending.batches import store_batch
 from orbitmq.broker.sending.tables import SendTables, check_sizes, host_of
-from orbitmq.broker.timers.times import asks_for_time, without_times
+from orbitmq.broker.timers.times import ASKING, asks_for_time, without_times
 from orbitmq.broker.transactions.messages import half_message, is_prepared
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, OrbitError, Rejected, StoreUnavailable
-from orbitmq.model.message import PropertyName, SysFlag, priority_of
+from orbitmq.model.message import PropertyName, SysFlag, parse_priority
 from orbitmq.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.net.dispatch.work import in_turns
@@ -32,6 +32,8 @@ from orbitmq.wire.messages.properties import format_properties, parse_properties
 handlers: Handlers[SendTables] = Handlers()
 
 PRIORITY_MARK = f"{PropertyName.PRIORITY}\x01".encode()
+_OTHER_TYPES = (PropertyName.DELAY, *ASKING, PropertyName.SHARDING_KEY)
+"""Properties of types of messages that have no priority (Java: TopicMessageType.parseFromMessageProperty)."""
 _NO_DELAY = f"{PropertyName.DELAY}\x01-1\x02".encode()
 
 
@@ -69,7 +71,9 @@ def store_one(tables: SendTables, call: SendCall) -> Reply | Later:
         if queue_resolver.is_missing(header.topic):
             return make_topic(tables, call, partial(store_one, tables, call))
         config = queue_resolver.resolve(header, call.now_ms)
-    draft = by_priority(draft_of(tables, call, config), config.write_queue_count)
+    draft = draft_of(tables, call, config)
+    if call.rewrite is None:  # else a logical queue has chosen: its readers come to no other one
+        draft = by_priority(draft, config.write_queue_count)
     stored = stored_form(tables, draft)
     if stored.sys_flag & SysFlag.FOR_THE_BROKER:
         raise _refused_flag(stored.sys_flag)
@@ -201,15 +205,10 @@ def by_priority(draft: Draft, queue_count: int) -> Draft:
     if PRIORITY_MARK not in draft.properties:
         return draft
     properties = parse_properties(draft.properties)
-    priority = priority_of(properties)
+    priority = parse_priority(properties.get(PropertyName.PRIORITY, ""))
     if priority is None:
         return draft
-    if (
-        is_prepared(properties)
-        or level_of(properties)
-        or asks_for_time(properties)
-        or PropertyName.SHARDING_KEY in properties
-    ):
+    if is_prepared(properties) or any(name in properties for name in _OTHER_TYPES):
         del properties[PropertyName.PRIORITY]
         return draft._replace(properties=format_properties(properties))
     return draft._replace(queue_id=min(priority, queue_count - 1))

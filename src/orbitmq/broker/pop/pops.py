@@ -281,7 +281,7 @@ class Pops:
 
     def _waiting(self, topic: str, group: str, queue_id: int) -> int:
         committed = self._offsets.query(group, topic, queue_id)
-        begin = self._store.min_offset(topic, queue_id) if committed == UNKNOWN else committed
+        begin = max(committed, self._store.min_offset(topic, queue_id))  # UNKNOWN is less than any
         return self._store.max_offset(topic, queue_id) - begin
 
     def _pop_topic(self, asked: PopRequest, popped: PopResult, chance: int) -> None:

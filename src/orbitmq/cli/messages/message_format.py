@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from orbitmq.cli.terminal.output import format_time, say
+from orbitmq.cli.terminal.printable import printable, printable_json
 from orbitmq.errors import HeaderError, InvalidArgument
 from orbitmq.model.message import StoredMessage
 
@@ -26,7 +27,7 @@ _TOKENS: dict[str, Formatter] = {
     "s": lambda message: bytes(message.body),
     "k": lambda message: " ".join(message.keys).encode(),
     "g": lambda message: (message.tag or "").encode(),
-    "p": lambda message: orjson.dumps(dict(message.properties)),
+    "p": lambda message: printable_json(orjson.dumps(dict(message.properties))),
     "t": lambda message: message.topic.encode(),
     "b": lambda message: message.broker_name.encode(),
     "q": lambda message: b"%d" % message.queue_id,
@@ -96,16 +97,17 @@ def format_json_line(message: StoredMessage, schema: Schema | None = None) -> by
             document["decoded"] = schema(body)
         except HeaderError as error:
             document["schema_error"] = error.remark
-    return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+    return printable_json(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def _decoded(schema: Schema) -> Formatter:
     def format_body(message: StoredMessage) -> bytes:
         body = bytes(message.body)
         try:
-            return orjson.dumps(schema(body))
+            return printable_json(orjson.dumps(schema(body)))
         except HeaderError as error:
-            say(f"{message.broker_name} queue {message.queue_id} offset {message.queue_offset}: {error.remark}")
+            place = f"{message.broker_name} queue {message.queue_id} offset {message.queue_offset}"
+            say(printable(f"{place}: {error.remark}"))
             return body
 
     return format_body

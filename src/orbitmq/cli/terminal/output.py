@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from orbitmq.cli.terminal.printable import printable
+from orbitmq.cli.terminal.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +44,7 @@ def show_json(value: Any, *, is_line: bool = False) -> None:
     option = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
     if not is_line and sys.stdout.isatty():
         option |= orjson.OPT_INDENT_2
-    sys.stdout.write(orjson.dumps(value, option=option).decode())
+    sys.stdout.write(printable_json(orjson.dumps(value, option=option)).decode())
     sys.stdout.flush()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _AMBIGUOUS = re.compile(r"^ +| +$|(?<= ) +")
+_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 
 def printable(text: str | bytes | memoryview, *, is_cell: bool = False) -> str:
@@ -18,6 +19,11 @@ def printable(text: str | bytes | memoryview, *, is_cell: bool = False) -> str:
     if not text.isprintable():
         text = "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
     return _AMBIGUOUS.sub(_escape_blanks, text) if is_cell and " " in text else text
+
+
+def printable_json(content: bytes) -> bytes:
+    r"""Return JSON in which control characters that JSON allows in text, DEL and U+0080 to U+009F, are escapes such as `\u009b`."""
+    return _CONTROLS.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), content)
 
 
 def _escape_blanks(found: re.Match[str]) -> str:

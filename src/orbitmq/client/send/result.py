@@ -57,7 +57,11 @@ def is_stored(answer: Command) -> bool:
 def decode_results(batch: Load, queue: MessageQueue, answer: Command) -> list[SendResult] | None:
     """Return the result of each message that a request carried, or None when the broker refused it.
 
-    Messages that were encoded together have one result together, the first one's.
+    Messages that were encoded together have one result together, the first one's. The broker has the last word on the
+    queue: a priority chooses it.
+
+    Args:
+        queue: where the request went.
 
     Raises:
         HeaderError: a success that does not say where the messages are.
@@ -66,6 +70,8 @@ def decode_results(batch: Load, queue: MessageQueue, answer: Command) -> list[Se
     if status is None:
         return None
     header = decode_header(SendResponse, answer.ext_fields)
+    if header.queue_id != queue.queue_id:
+        queue = queue._replace(queue_id=header.queue_id)
     if isinstance(batch, EncodedBatch):
         return [SendResult(batch.message_id, header.message_id.partition(",")[0], queue, header.queue_offset, status)]
     if len(batch) == 1:

@@ -92,7 +92,8 @@ class ConsumeQueue:
     """
 
     __slots__ = (
-        "_ahead", "_hidden_before", "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_tail", "_unit_count", "data_end", "is_cut_short", "log",
+        "_ahead", "_hidden_before", "_min_known_at", "_min_offset", "_note_unsynced", "_seen", "_tail", "_unit_count", "data_end",
+        "first_stored_ms", "is_cut_short", "log",
         "magic", "max_offset", "next_offset", "queue_id", "synced_offset", "topic", "topic_part",
     )  # fmt: skip
 
@@ -130,6 +131,8 @@ class ConsumeQueue:
         self._min_offset = 0
         self._min_known_at = -1
         self._hidden_before = 0
+        self.first_stored_ms = -1, 0
+        """The first message that was shown when that was last looked at: its queue offset, and when it was stored."""
 
     @property
     def base_offset(self) -> int:
@@ -307,6 +310,7 @@ class ConsumeQueue:
         self.synced_offset = min(self.synced_offset, max_offset)
         self.data_end = min(self.data_end, self.log.end // UNIT.size)
         self._min_known_at = -1
+        self.first_stored_ms = -1, 0
         if not self.is_synced:
             self._note_unsynced(self)
 

@@ -66,6 +66,15 @@ class RetentionClock:
         skipped_ms = sum(jump.skipped_ms for jump in self._jumps if stored_at_ms <= jump.since_ms)
         return self._wall_ms - stored_at_ms - skipped_ms
 
+    def stored_before_ms(self, age_ms: int) -> int:
+        """Return the store time before which messages are older than `age_ms`: the inverse of `age_ms()`."""
+        time_ms = self._wall_ms - age_ms
+        for jump in reversed(self._jumps):
+            # What was stored while the clock was skipping stays older than what was stored before.
+            if time_ms <= jump.since_ms + jump.skipped_ms:
+                time_ms -= jump.skipped_ms
+        return time_ms
+
     def _take_back(self, back_ms: int) -> None:
         """Let a clock that is set right again undo the newest jumps."""
         while back_ms and self._jumps:

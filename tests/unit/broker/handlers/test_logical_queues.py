@@ -65,6 +65,15 @@ async def test_a_send_goes_to_the_leader_under_the_logical_queues_number(harness
     assert (await harness.send("t", queue_id=0)).code == 501
 
 
+async def test_a_priority_leads_to_no_other_queue_than_the_leader(harness: Harness) -> None:
+    await make(harness, OLD)
+    await make(harness, OLD, MOVED_BACK)
+    sent = decode_header(
+        SendResponse, (await harness.send("t", queue_id=7, properties="_SYS_MSG_PRIORITY_\x011\x02")).ext_fields
+    )
+    assert (await pulled(harness, sent.queue_offset))[2] == [b"hello"]
+
+
 async def test_every_form_of_a_send_goes_there(harness: Harness) -> None:
     await make(harness, OLD)
     v2 = send_header("t", queue_id=7)

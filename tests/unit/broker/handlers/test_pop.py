@@ -73,7 +73,7 @@ async def test_a_message_lies_in_the_queue_of_its_priority_and_higher_ones_are_p
         assert [bytes(record.body) for record in iter_records(answer.body)] == [expected]
 
 
-@each_case("__SHARDINGKEY\x01k\x02", "DELAY\x0118\x02", "TIMER_DELAY_MS\x0160000\x02")
+@each_case("__SHARDINGKEY\x01k\x02", "DELAY\x0118\x02", "DELAY\x010\x02", "TIMER_DELAY_MS\x0160000\x02")
 async def test_a_message_of_another_type_has_no_priority(more: str, harness: Any) -> None:
     assert await harness.code(PRIORITIES) == 0
     sent = await harness.send(properties=prioritized(2, more))
@@ -82,7 +82,7 @@ async def test_a_message_of_another_type_has_no_priority(more: str, harness: Any
     assert b"PRIORITY" not in record.properties
 
 
-@each_case("-1", "x", "")
+@each_case("-1", "x", "", "2147483648", "9" * 5_000)
 async def test_what_is_not_a_priority_stays_in_the_queue_of_its_producer(priority: str, harness: Any) -> None:
     assert await harness.code(PRIORITIES) == 0
     sent = await harness.send(properties=prioritized(priority), queue_id=1)

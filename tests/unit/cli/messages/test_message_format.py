@@ -81,3 +81,17 @@ def test_a_template_has_the_decoded_body_or_the_bytes_and_a_line_about_them(caps
     formatter = parse_template(r"%o %s", number_of)
     assert [formatter(stored(body)) for body in (b"7", b"x")] == [b'7 {"number":7}', b"7 x"]
     assert capsys.readouterr().err.endswith("queue 3 offset 7: no number\n")
+
+
+def test_what_a_schema_makes_of_a_body_or_says_of_it_sends_no_control_characters_to_a_terminal(capsys):
+    def refuse(_body):
+        raise HeaderError("no type \x1b[2J")
+
+    message = stored("\x9b2J".encode(), a="\x7f\x1b")
+    shown = [
+        format_json_line(message, lambda body: body.decode()),
+        parse_template("%s %p", lambda body: body.decode())(message),
+        capsys.readouterr().err.encode() if parse_template("%s", refuse)(message) else b"",
+    ]
+    assert json.loads(shown[0])["decoded"] == "\x9b2J"
+    assert [text for text in shown if not text.decode().rstrip("\n").isprintable()] == []

@@ -25,6 +25,12 @@ def test_a_result_says_where_the_message_is():
     assert handled[0].recall_handle == "H"
 
 
+def test_a_result_names_the_queue_that_the_broker_chose():
+    for load in ([encoded()], [encoded(), encoded()], EncodedBatch("t", b"items", 2, "ID")):
+        found = decode_results(load, QUEUE, answer(queueId="2"))
+        assert {result.queue for result in found} == {MessageQueue("t", "a", 2)}
+
+
 @each_case((10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT"))
 def test_a_stored_message_whose_safety_is_in_doubt_says_so(code, status):
     results = decode_results([encoded()], QUEUE, answer(code))

@@ -121,3 +121,16 @@ def test_a_clock_that_was_wrong_at_the_start_and_is_set_right_makes_no_message_n
     clocks.passes(1)
     clocks.set(-100)
     assert clocks.hours(START - 100 * HOUR_MS) == 1
+
+
+def test_the_store_time_of_an_age_is_the_one_whose_messages_have_that_age(clocks: Clocks):
+    stored = [START]
+    for ahead in (0, 100, 30, -20):
+        clocks.set(ahead)
+        stored.append(clocks.wall)
+        clocks.passes(5)
+    for age_ms in range(0, 30 * HOUR_MS, HOUR_MS):
+        before_ms = clocks.ages.stored_before_ms(age_ms)
+        assert [time_ms < before_ms for time_ms in stored] == [
+            clocks.ages.age_ms(time_ms) > age_ms for time_ms in stored
+        ]
