@@ -32,7 +32,7 @@ def test_lines_of_changed_keys_are_rebuilt_and_no_others(text: str, changes: dic
 
 
 def test_what_is_no_settings_file_is_not_touched() -> None:
-    with pytest.raises(OSError, match="no properties file"):
+    with pytest.raises(OSError, match="not a properties file"):
         changed_text("a=\\u12", {"a": "1"})
 
 
