@@ -249,9 +249,11 @@ _HIGHER_VERSION = 612
 
 
 def version_name(ordinal: int) -> str:
-    """Return a client's version as Java's metrics show it, `v5_3_3`; one that has no name here as its number."""
-    if not _FIRST_REGULAR <= ordinal < _HIGHER_VERSION:
-        return "higher_version" if ordinal >= _HIGHER_VERSION else str(ordinal)
+    """Return a release's name as Java writes it, `V5_3_3` (MQVersion.getVersionDesc); one that has no name here is its number."""
+    if ordinal >= _HIGHER_VERSION:
+        return "HIGHER_VERSION"
+    if ordinal < _FIRST_REGULAR:
+        return next((name for name, number in vars(Version).items() if number == ordinal), str(ordinal))
     release = 500 + (ordinal - Version.V5_0_0 + 1) // 2
-    ending = "_snapshot" if ordinal % 2 == 0 else ""
-    return f"v{release // 100}_{release // 10 % 10}_{release % 10}{ending}"
+    ending = "_SNAPSHOT" if ordinal % 2 == 0 else ""
+    return f"V{release // 100}_{release // 10 % 10}_{release % 10}{ending}"

@@ -49,9 +49,9 @@ def test_our_own_requests_are_far_from_all_of_upstreams() -> None:
 
 
 @each_case(
-    (0, "0"), (193, "193"), (194, "v3_9_1_snapshot"), (195, "v3_9_1"), (401, "v4_9_4"), (412, "v5_0_0_snapshot"),
-    (413, "v5_0_0"), (431, "v5_0_9"), (475, "v5_3_1"), (479, "v5_3_3"), (611, "v5_9_9"), (612, "higher_version"),
-    (2**31 - 1, "higher_version"), (-1, "-1"),
+    (0, "0"), (193, "193"), (194, "V3_9_1_SNAPSHOT"), (195, "V3_9_1"), (401, "V4_9_4"), (412, "V5_0_0_SNAPSHOT"),
+    (413, "V5_0_0"), (431, "V5_0_9"), (475, "V5_3_1"), (479, "V5_3_3"), (513, "V5_5_0"), (28, "V3_0_7_SNAPSHOT"), (611, "V5_9_9"), (612, "HIGHER_VERSION"),
+    (2**31 - 1, "HIGHER_VERSION"), (-1, "-1"),
 )  # fmt: skip
 def test_versions_are_shown_as_java_shows_them(ordinal: int, name: str) -> None:
     """Java: MQVersion.getVersionDesc; names before 3.9 follow no rule, and no such client is about."""

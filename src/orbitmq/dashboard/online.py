@@ -7,13 +7,12 @@ from typing import Any
 from starlette.requests import Request
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.codes import Version
+from orbitmq.codes import version_name
 from orbitmq.dashboard.answers import Column, Page, Section, missing
 from orbitmq.dashboard.watching import watch_of
 from orbitmq.errors import OrbitError
 
 SHOWN_MAX = 500
-_VERSIONS = {number: name for name, number in vars(Version).items() if isinstance(number, int)}
 _CLIENT = (
     Column("client_id", "Client"),
     Column("address", "Address"),
@@ -58,13 +57,13 @@ async def clients(request: Request, cluster: ClusterClients) -> Page:
         found, problems = await cluster.admin.known_producers()
         problem = missing(problems)
         for group, infos in found.items():
-            producers += [{"group": group, **info._asdict(), "version": _version(info.version)} for info in infos]
+            producers += [{"group": group, **info._asdict(), "version": version_name(info.version)} for info in infos]
     except OrbitError as error:
         problem = str(error)
     watch = watch_of(request)
     groups = {} if watch.snapshot is None else watch.snapshot.groups
     consumers = [
-        {"group": name, **client._asdict(), "version": _version(client.version)}
+        {"group": name, **client._asdict(), "version": version_name(client.version)}
         for name, facts in sorted(groups.items())
         for client in facts.status.clients
     ]
@@ -115,7 +114,3 @@ async def member(request: Request, cluster: ClusterClients) -> Page:
         "stacks": info.stacks,
     }
     return Page("member.html", client_id, values, sections=sections)
-
-
-def _version(number: int) -> str:
-    return _VERSIONS.get(number, str(number))

@@ -157,7 +157,7 @@ class BrokerMetrics:
         work = SeriesWork()
         for _, members in tuple(self._service.clients.membership.members.producers.items()):
             for member in members.values():
-                _count(found, (member.language.lower(), version_name(member.version)))
+                _count(found, (member.language.lower(), version_name(member.version).lower()))
             if work.is_a_part_done(len(members)):
                 yield None
         yield from (((*client, "remoting"), count) for client, count in islice(found.items(), self._series_max))
@@ -167,7 +167,7 @@ class BrokerMetrics:
         for name, group in first_of(self._service.clients.membership.members.consumers, self._series_max):
             found: dict[tuple[str, str], int] = {}
             for member in group.members.values():
-                _count(found, (member.language.lower(), version_name(member.version)))
+                _count(found, (member.language.lower(), version_name(member.version).lower()))
             mode = group.consume_type.name.lower()
             for client, count in found.items():
                 yield (name, *client, mode, "remoting", truth(is_system_group(name))), count

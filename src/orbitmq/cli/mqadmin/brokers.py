@@ -12,15 +12,13 @@ from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import ask_each
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell
-from orbitmq.codes import Version
+from orbitmq.codes import version_name
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.masking import masked_value
 from orbitmq.model.route import MASTER_ID, BrokerData
 from orbitmq.net.pool import expect
 from orbitmq.wire.bodies.groups import decode_producer_table
 from orbitmq.wire.headers import CleanExpiredConsumeQueues, CleanUnusedTopics, DeleteExpiredCommitLog, GetAllProducers
-
-_VERSIONS = {number: name for name, number in vars(Version).items() if isinstance(number, int)}
 
 
 async def broker_status(clients: ClusterClients, given: Given) -> Result:
@@ -113,11 +111,6 @@ async def producer(clients: ClusterClients, given: Given) -> Result:
             lines.append(f"producer group ({group}) instance : {text}")
             rows.append({"group": group, **info._asdict(), "version_name": version, "seen": seen.isoformat()})
     return Result(lines, rows)
-
-
-def version_name(number: int) -> str:
-    """Return a release's name as Java writes it (MQVersion.getVersionDesc); a number that has none is its own name."""
-    return _VERSIONS.get(number, str(number))
 
 
 async def clean_unused_topic(clients: ClusterClients, given: Given) -> Result:

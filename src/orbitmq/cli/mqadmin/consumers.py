@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import ask_each, notices_of
 from orbitmq.admin.group_client import delete_topics
-from orbitmq.cli.mqadmin.brokers import version_name
 from orbitmq.cli.mqadmin.files import file_name, write_file
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, cell, row
 from orbitmq.cli.mqadmin.targets import addresses_of, ask, ask_first, given_masters, group_route
+from orbitmq.codes import version_name
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError
 from orbitmq.model.group import ConsumerInfo, ConsumeType
 from orbitmq.model.route import MASTER_ID, MessageQueue

@@ -288,8 +288,8 @@ async def _rates(
 
 async def _clients(clients: ClusterClients, groups: Mapping[str, Any]) -> list[str]:
     """Return languages and releases of the consumers that are online."""
-    from orbitmq.cli.mqadmin.brokers import version_name
     from orbitmq.cli.mqadmin.consumers import find_connections
+    from orbitmq.codes import version_name
 
     found: set[str] = set()
     for group in groups:
