@@ -32,7 +32,7 @@ class Billing:
         self._producer.close()
 
     def handle(self, batch: Batch) -> None:
-        """Bill a batch; a message that is not an order is a dead letter, one whose invoice cannot be sent comes again."""
+        """Bill a batch; a message that is not an order is a dead letter, an invoice that cannot be sent comes again."""
         for message in batch:
             try:
                 invoice = invoice_of(message.body)

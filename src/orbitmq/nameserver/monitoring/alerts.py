@@ -2,7 +2,7 @@
 
 State: samples of the last minutes. In: one `NameServerState` at a time. Out: the alerts that hold now.
 
-Source: the same rules stand in `alerts/nameserver.rules.yml` for Prometheus; thresholds and windows are kept equal by a
+Source: the same rules stand in `deploy/prometheus/nameserver.rules.yml` for Prometheus; thresholds and windows are kept equal by a
 test.
 """
 
