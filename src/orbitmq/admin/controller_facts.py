@@ -51,7 +51,6 @@ def controller_issues(controllers: Sequence[ControllerFacts]) -> list[Controller
     count = len(controllers)
     told = [needed for facts in there if isinstance(needed := facts.health.get("needed"), int)]
     needed = told[0] if told else count // 2 + 1
-    missed = " ".join(alert["reason"] for facts in there for alert in facts.health.get("alerts", ()))
     found = [
         ControllerIssue(
             len(there) < needed,
@@ -59,7 +58,7 @@ def controller_issues(controllers: Sequence[ControllerFacts]) -> list[Controller
             f"does not answer ({facts.problem}): {danger_of(len(there), count, needed)}; start it again",
         )
         for facts in controllers
-        if facts.problem is not None and f"({facts.address})" not in missed  # the others say since when, too
+        if facts.problem is not None
     ]
     said = set()
     for facts in there:

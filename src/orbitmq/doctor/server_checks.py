@@ -99,7 +99,11 @@ def no_master(snapshot: Snapshot) -> Iterator[Issue]:
 def controllers(snapshot: Snapshot) -> Iterator[Issue]:
     """A controller of the brokers does not answer, or says itself that something is wrong: of their log, a disk, a group without a master."""
     to_type = _members_of(snapshot)
-    for issue in controller_issues(snapshot.controllers):
+    issues = controller_issues(snapshot.controllers)
+    silent = {facts.address for facts in snapshot.controllers if facts.problem is not None}
+    for issue in issues:
+        if issue.address in silent and any(f"({issue.address})" in other.text for other in issues):
+            continue  # another controller misses it, and says since when
         yield Issue(
             ERROR if issue.is_error else WARNING, "controllers", f"controller {issue.address}", issue.text, to_type
         )

@@ -518,3 +518,17 @@ def test_a_controller_that_another_one_misses_is_one_issue_that_says_since_when(
     snapshot = sample(controllers=[controller(1, health=missing), controller(2, problem="refused"), controller(3)])
     (issue,) = found(snapshot, "controllers")
     assert reason in issue.text
+    assert documents_of(snapshot.controllers)["10.0.0.2:9878"]["alerts"][0]["rule"] == "Unreachable"
+
+
+def test_controllers_that_miss_each_other_are_both_told_of() -> None:
+    missing = [
+        {
+            "alerts": [
+                {"rule": "controller_missing", "reason": f"no answer (10.0.0.{other}:9878)", "severity": "warning"}
+            ]
+        }
+        for other in (2, 1)
+    ]
+    snapshot = sample(controllers=[controller(number, health=missing[number - 1]) for number in (1, 2)])
+    assert len(found(snapshot, "controllers")) == 2
