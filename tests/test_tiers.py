@@ -143,7 +143,7 @@ def test_peers_that_cannot_be_made_are_one_sentence(tmp_path: Path) -> None:
 def test_each_file_is_in_one_part_lanes_stay_together_and_the_loads_are_even() -> None:
     files = ["unit/a.py", "interop/a.py", "unit/b.py", "interop/b.py", "unit/c.py"]
     found = parts(files, {"interop/a.py": 10, "interop/b.py": 15, "unit/b.py": 20, "unit/c.py": 6}, 2)
-    assert found == [["interop/a.py", "interop/b.py", "unit/a.py"], ["unit/b.py", "unit/c.py"]]
+    assert found == [["unit/a.py", "interop/a.py", "interop/b.py"], ["unit/c.py", "unit/b.py"]]
 
 
 def connect() -> None:

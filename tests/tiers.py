@@ -105,7 +105,10 @@ def lane_of(file: str) -> str:
 
 
 def parts(files: Iterable[str], durations: Mapping[str, float], count: int) -> list[list[str]]:
-    """Return the files of each worker: the longest lane first, each to the worker that has least to do.
+    """Return the files of each worker: the longest lane is given first, each to the worker that has least to do.
+
+    A worker runs its longest lane last: servers that tests share run in threads of its process until it ends, and what
+    a unit test replaces for itself is replaced for them, too.
 
     Args:
         files: paths below `FOLDER`.
@@ -120,7 +123,7 @@ def parts(files: Iterable[str], durations: Mapping[str, float], count: int) -> l
     loads = [0.0] * count
     for lane in sorted(lanes, key=lambda lane: -seconds[lane]):
         least = loads.index(min(loads))
-        found[least] += lanes[lane]
+        found[least] = lanes[lane] + found[least]
         loads[least] += seconds[lane]
     return found
 

@@ -54,6 +54,14 @@ class RebalanceRequests:
             self.optional_topic = None
             self.due.set()
 
+    async def wait(self, limit_ms: int) -> None:
+        """Wait for a reason, at most so many milliseconds."""
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await self.due.wait()
+        except TimeoutError:
+            pass
+
 
 class Rebalancer:
     """Brings the assignment in line with the subscriptions, the routes and the group.
@@ -117,11 +125,7 @@ class Rebalancer:
                 limit_ms = min(limit_ms, int(next_s * 1000))
             if self._is_locked_out:
                 limit_ms = min(limit_ms, LOCKED_INTERVAL_MS)
-            try:
-                async with asyncio.timeout(limit_ms / 1000):
-                    await self._requests.due.wait()
-            except TimeoutError:
-                pass
+            await self._requests.wait(limit_ms)
             is_news = is_balanced or self._requests.due.is_set()
             pause_ms = UNBALANCED_INTERVAL_MS if is_news else min(2 * pause_ms, REBALANCE_INTERVAL_MS)
 

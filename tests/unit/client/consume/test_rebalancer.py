@@ -54,12 +54,12 @@ class FakeAssignment:
 class Parts:
     """A rebalancer with its neighbours."""
 
-    def __init__(self, session, interval_ms):
+    def __init__(self, session, interval_ms, requests):
         self.session = session
         self.allocator = cast(Any, FakeAllocator())
         self.assignment = cast(Any, FakeAssignment())
         self.subscriptions = {}
-        self.requests = RebalanceRequests(RETRY)
+        self.requests = requests(RETRY)
         self.rebalancer = Rebalancer(
             session, self.allocator, self.assignment, self.subscriptions, self.requests, interval_ms=interval_ms
         )
@@ -76,9 +76,9 @@ class Parts:
 
 
 @asynccontextmanager
-async def rebalancer_of(cluster, *topics, interval_ms=60_000, **settings):
+async def rebalancer_of(cluster, *topics, interval_ms=60_000, requests=RebalanceRequests, **settings):
     async with open_session(cluster, **settings) as session:
-        parts = Parts(session, interval_ms)
+        parts = Parts(session, interval_ms, requests)
         parts.subscribe(*topics)
         yield parts
 
@@ -159,53 +159,57 @@ async def test_the_first_assignment_is_that_of_all_topics_but_the_retry_topic(cl
         waiting.cancel()
 
 
-async def pauses_of(cluster, parts, monkeypatch, count):
+class NotedRequests(RebalanceRequests):
+    """Notes how long the rebalancer would wait, in ms, and lets it go on."""
+
+    def __init__(self, optional_topic):
+        super().__init__(optional_topic)
+        self.pauses = []
+
+    async def wait(self, limit_ms):
+        self.pauses.append(limit_ms)
+        await asyncio.sleep(0)
+
+
+async def pauses_of(cluster, parts, count):
     """Return the first pauses between rounds, in ms, none of which is waited for."""
     cluster.topic("orders")
-    await parts.session.routes.find("orders")  # connecting sets time-outs, too
-    pauses = []
-
-    def timeout(delay_s):
-        pauses.append(round(delay_s * 1000))
-        return real(0)
-
-    real = asyncio.timeout
-    with monkeypatch.context() as patch:
-        patch.setattr(asyncio, "timeout", timeout)
-        parts.start()
-        await until(lambda: len(pauses) >= count)
-    return pauses[:count]
+    await parts.session.routes.find("orders")  # no news later
+    parts.requests.due.clear()
+    parts.start()
+    await until(lambda: len(parts.requests.pauses) >= count)
+    return parts.requests.pauses[:count]
 
 
-async def test_what_cannot_be_told_is_looked_at_again_soon_and_then_less_often(cluster, monkeypatch):
-    async with rebalancer_of(cluster, "orders") as parts:
+async def test_what_cannot_be_told_is_looked_at_again_soon_and_then_less_often(cluster):
+    async with rebalancer_of(cluster, "orders", requests=NotedRequests) as parts:
         parts.allocator.unknown = {"orders"}
         expected = [1_000, 2_000, 4_000, 8_000, 16_000, 20_000, 20_000]
-        assert await pauses_of(cluster, parts, monkeypatch, 7) == expected
+        assert await pauses_of(cluster, parts, 7) == expected
 
 
-async def test_a_shorter_interval_bounds_the_pauses(cluster, monkeypatch):
-    async with rebalancer_of(cluster, "orders", interval_ms=1_500) as parts:
+async def test_a_shorter_interval_bounds_the_pauses(cluster):
+    async with rebalancer_of(cluster, "orders", interval_ms=1_500, requests=NotedRequests) as parts:
         parts.allocator.unknown = {"orders"}
-        assert await pauses_of(cluster, parts, monkeypatch, 3) == [1_000, 1_500, 1_500]
+        assert await pauses_of(cluster, parts, 3) == [1_000, 1_500, 1_500]
 
 
-async def test_a_balanced_group_is_looked_at_after_the_whole_interval(cluster, monkeypatch):
-    async with rebalancer_of(cluster, "orders", interval_ms=7_000) as parts:
-        assert await pauses_of(cluster, parts, monkeypatch, 2) == [7_000, 7_000]
+async def test_a_balanced_group_is_looked_at_after_the_whole_interval(cluster):
+    async with rebalancer_of(cluster, "orders", interval_ms=7_000, requests=NotedRequests) as parts:
+        assert await pauses_of(cluster, parts, 2) == [7_000, 7_000]
 
 
-async def test_while_others_hold_locks_they_are_asked_for_again_soon(cluster, monkeypatch):
-    async with rebalancer_of(cluster, "orders", interval_ms=7_000) as parts:
+async def test_while_others_hold_locks_they_are_asked_for_again_soon(cluster):
+    async with rebalancer_of(cluster, "orders", interval_ms=7_000, requests=NotedRequests) as parts:
         parts.assignment.is_locked_out = True
-        assert await pauses_of(cluster, parts, monkeypatch, 3) == [500, 500, 500]
+        assert await pauses_of(cluster, parts, 3) == [500, 500, 500]
 
 
-async def test_a_retry_topic_that_must_be_there_is_looked_for_again_soon(cluster, monkeypatch):
-    async with rebalancer_of(cluster, "orders", RETRY, interval_ms=7_000) as parts:
+async def test_a_retry_topic_that_must_be_there_is_looked_for_again_soon(cluster):
+    async with rebalancer_of(cluster, "orders", RETRY, interval_ms=7_000, requests=NotedRequests) as parts:
         parts.allocator.unknown = {RETRY}
         parts.requests.require_all()
-        assert await pauses_of(cluster, parts, monkeypatch, 3) == [1_000, 2_000, 4_000]
+        assert await pauses_of(cluster, parts, 3) == [1_000, 2_000, 4_000]
 
 
 async def test_a_retry_topic_is_looked_for_immediately_and_asked_for_once(cluster):
@@ -219,8 +223,8 @@ async def test_a_retry_topic_is_looked_for_immediately_and_asked_for_once(cluste
         assert len(parts.allocator.asked) == 2
 
 
-async def test_news_make_the_pauses_short_again(cluster, monkeypatch):
-    async with rebalancer_of(cluster, "orders") as parts:
+async def test_news_make_the_pauses_short_again(cluster):
+    async with rebalancer_of(cluster, "orders", requests=NotedRequests) as parts:
         parts.allocator.unknown = {"orders"}
         allocate, rounds = parts.allocator.allocate, []
 
@@ -231,7 +235,7 @@ async def test_news_make_the_pauses_short_again(cluster, monkeypatch):
             return await allocate(topics)
 
         parts.allocator.allocate = note
-        assert await pauses_of(cluster, parts, monkeypatch, 4) == [1_000, 2_000, 4_000, 1_000]
+        assert await pauses_of(cluster, parts, 4) == [1_000, 2_000, 4_000, 1_000]
 
 
 async def test_routes_are_found_although_some_topics_are_missing(cluster):
