@@ -58,9 +58,10 @@ class _Broker(NamedTuple):
 
 
 async def waiting(_request: Request, clients: ClusterClients) -> Page:
-    """Show what waits at each master."""
-    masters = await clients.admin.masters()
+    """Show what waits at each master; of one that is lost its name and why."""
+    masters, missing = await asyncio.gather(clients.admin.masters(), clients.admin.missing_masters())
     found = await asyncio.gather(*(_broker(clients, broker, at) for broker, at in masters.items()))
+    found += [_unknown(broker, why) for broker, why in missing.items()]
     sections = [
         Section(
             name="transactions",
@@ -93,6 +94,15 @@ async def _broker(clients: ClusterClients, broker: str, address: str) -> _Broker
         _runtime(clients, address), _transactions(admin, broker), _pops(admin, broker)
     )
     return _Broker(transactions, await _timers(clients, broker, address, info), delay_rows(broker, info), pops)
+
+
+def _unknown(broker: str, why: str) -> _Broker:
+    return _Broker(
+        {"broker": broker, "undecided": None, "discarded": None, "problem": why},
+        {"broker": broker, "is_on": None, "waiting": None, "behind_s": None, "topics": why},
+        [],
+        {"broker": broker, "checkpoints": None, "problem": why},
+    )
 
 
 def delay_rows(broker: str, info: Mapping[str, str]) -> list[dict[str, Any]]:

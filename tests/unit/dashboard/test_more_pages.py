@@ -16,6 +16,7 @@ import pytest
 
 from cases import each_case
 from orbitmq import Decision, Message, Producer, PushConsumer, StoredMessage, TransactionProducer
+from orbitmq.admin import AdminClient
 from orbitmq.dashboard.app import PAGES
 from orbitmq.dashboard.waiting import delay_rows, timer_text
 from orbitmq.net.pool import ConnectionPool, expect
@@ -103,6 +104,18 @@ async def test_what_waits_at_one_broker_is_counted_while_another_is_silent(half_
     for table, count in (("transactions", "undecided"), ("timers", "waiting"), ("pops", "checkpoints")):
         assert {row["broker"]: row[count] for row in found[table]} == {"broker-a": 0, "broker-silent": None}, table
     assert "did not answer" in found["transactions"][1]["problem"]
+
+
+async def test_a_broker_that_is_gone_is_named_where_its_messages_would_wait(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def miss(_admin: AdminClient) -> dict[str, str]:
+        return {"broker-b": "it is gone"}
+
+    monkeypatch.setattr(AdminClient, "missing_masters", miss)
+    found = await browser.json("/waiting")
+    for table, reason in (("transactions", "problem"), ("timers", "topics"), ("pops", "problem")):
+        assert [(row["broker"], row[reason]) for row in found[table]][1:] == [("broker-b", "it is gone")], table
 
 
 def test_delay_levels_are_read_from_a_brokers_values() -> None:
