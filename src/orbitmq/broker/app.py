@@ -19,7 +19,8 @@ from orbitmq.broker.acl import make_client_security, make_server_security
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.fast_path.paths import FastPaths, broker_fast_path
 from orbitmq.broker.handlers import HANDLERS
-from orbitmq.broker.handlers.consumer_handlers import pop_tables, pull_tables
+from orbitmq.broker.handlers.pop import PopTables
+from orbitmq.broker.handlers.pull import PullTables
 from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.health.pages import start_http
 from orbitmq.broker.housekeeping import Housekeeping
@@ -228,7 +229,7 @@ class Broker:
         service.use(config)
         service.store.retention.use(retention_rules(config))
         running.fast_path.use(
-            broker_fast_path(service.sends.sending, pull_tables(service), pop_tables(service), self._clock)
+            broker_fast_path(service.sends.sending, PullTables.of(service), PopTables.of(service), self._clock)
         )
         running.server.rebind()
         running.others.permission = config.broker_permission
@@ -269,7 +270,9 @@ class Broker:
             if store.max_physical_offset:  # before the first message nothing can be missed
                 table_notes.save_now()
             store.attach(asyncio.get_running_loop())
-            fast_path = broker_fast_path(service.sends.sending, pull_tables(service), pop_tables(service), self._clock)
+            fast_path = broker_fast_path(
+                service.sends.sending, PullTables.of(service), PopTables.of(service), self._clock
+            )
             server = self._make_server(service, fast_path)
             undo.push_async_callback(server.close)
             await self._listen(server, service)

@@ -13,6 +13,7 @@ from orbitmq.broker.parts.sends import Sends
 from orbitmq.broker.parts.tables import StoredTables, Tables
 from orbitmq.broker.replication.listener import SlaveListener
 from orbitmq.broker.settings.changes import RunTimeSettings, kept_without_effect
+from orbitmq.broker.topics.system_topics import system_topic_names
 from orbitmq.model.topic import Perm
 
 
@@ -33,6 +34,7 @@ class BrokerService:
         self.access = context.access
         self.settings = RunTimeSettings(lambda: self.config, links.use_settings, kept_without_effect(config))
         self.log_end_at_start = store.max_physical_offset
+        self.system_topics = system_topic_names(config)
         self.tables = Tables(context, links, stored)
         self.clients = Clients(context, links)
         self.monitoring = Monitoring(context)

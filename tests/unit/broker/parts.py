@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import DelayQueues
 from orbitmq.broker.groups.configs import GroupConfigs
+from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.timers.opening import open_timers
 from orbitmq.broker.timers.service import TimerService
@@ -175,3 +177,20 @@ def damage(monkeypatch: pytest.MonkeyPatch, store: Store, topic: str, queue_offs
         return found._replace(body=bytes(body))
 
     monkeypatch.setattr(store, "read", damaged)
+
+
+def broker_of(registries: Registries, **parts: Any) -> Any:
+    """Return what a handler sees of a broker, from its tables and the parts that are named: `store`, `clients_members`."""
+    broker = SimpleNamespace(
+        tables=SimpleNamespace(topics=registries.topics, groups=registries.groups, offsets=GroupOffsets()),
+        clients=SimpleNamespace(),
+        delivery=SimpleNamespace(),
+        sends=SimpleNamespace(),
+    )
+    for name, part in parts.items():
+        room, _, rest = name.partition("_")
+        if rest:
+            setattr(getattr(broker, room), rest, part)
+        else:
+            setattr(broker, name, part)
+    return broker

@@ -246,7 +246,7 @@ async def test_the_pulls_and_members_of_a_connection_that_closed_are_forgotten(h
     await harness.pool.close()
     await asyncio.gather(waiting, return_exceptions=True)
     await until(lambda: service.delivery.pulls.held_count == 0)
-    await until(lambda: service.clients.membership.members.consumer_ids("g") == [])
+    await until(lambda: service.clients.members.consumer_ids("g") == [])
 
 
 async def test_a_stop_that_cannot_write_one_file_writes_the_others(

@@ -16,7 +16,7 @@ from orbitmq.broker.acl import make_server_security
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.delivery.delay import format_delay_offsets, schedule
 from orbitmq.broker.groups.members import HeartbeatSource
-from orbitmq.broker.handlers.queue_locks import LockTables, lock_queues, unlock_queues
+from orbitmq.broker.handlers.queue_locks import lock_queues, unlock_queues
 from orbitmq.broker.housekeeping import Housekeeping, PeriodicJob
 from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
 from orbitmq.broker.parts.tables import StoredTables
@@ -219,10 +219,10 @@ async def test_a_client_leaves_after_the_silence_and_its_locks_after_the_time_of
     assert service.clients.locks.lock("g", "c2", [queue], harness.clock() + 2_000) == [queue]
     harness.monotonic.advance(4_999)
     service.clients.membership.expire()
-    assert service.clients.membership.members.consumer_ids("g") == ["c1"]
+    assert service.clients.members.consumer_ids("g") == ["c1"]
     harness.monotonic.advance(1)
     service.clients.membership.expire()
-    assert service.clients.membership.members.consumer_ids("g") == []
+    assert service.clients.members.consumer_ids("g") == []
 
 
 async def test_no_client_leaves_and_no_lock_ends_because_the_wall_clock_is_set(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ async def test_no_client_leaves_and_no_lock_ends_because_the_wall_clock_is_set(t
     for client in ("c1", "c2"):
         body = encode_queue_lock(QueueLock(group="g", client_id=client, queues=(queue,)))
         reply = lock_queues(
-            LockTables(locks=harness.service.clients.locks, clock=harness.service.context.monotonic),
+            harness.service,
             call(LockQueues(), body, now_ms=harness.clock()),
         )
         assert isinstance(reply, Reply)
@@ -240,17 +240,16 @@ async def test_no_client_leaves_and_no_lock_ends_because_the_wall_clock_is_set(t
         harness.clock.advance(3_600_000)
         harness.service.clients.membership.expire()
     assert locks == [(queue,), ()]
-    assert harness.service.clients.membership.members.consumer_ids("g") == ["c1"]
+    assert harness.service.clients.members.consumer_ids("g") == ["c1"]
 
 
 def test_locks_of_many_queues_wait_for_the_turn_of_their_connection(tmp_path: Path) -> None:
     harness, peer = Harness(tmp_path), FakePeer()
     queues = tuple(MessageQueue("t", "a", number) for number in range(3_500))
     body = encode_queue_lock(QueueLock(group="g", client_id="c", queues=queues))
-    tables = LockTables(locks=harness.service.clients.locks, clock=harness.service.context.monotonic)
-    assert lock_queues(tables, call(LockQueues(), body, peer=peer)) is LATER
+    assert lock_queues(harness.service, call(LockQueues(), body, peer=peer)) is LATER
     assert decode_locked_queues(peer.replies.pop().body) == queues
-    assert unlock_queues(tables, call(UnlockQueues(), body, peer=peer)) is LATER
+    assert unlock_queues(harness.service, call(UnlockQueues(), body, peer=peer)) is LATER
     assert [reply.code for reply in peer.replies] == [0]
     assert not harness.service.clients.locks.is_ordered("g", harness.service.context.monotonic())
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 import orjson
 
-from orbitmq.broker.delivery.delay_service import DelayService
-from orbitmq.broker.groups.offsets import GroupOffsets
-from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
-from orbitmq.broker.parts.monitoring import Monitoring
 from orbitmq.broker.persistence import format_offsets
+from orbitmq.broker.service import BrokerService
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
 from orbitmq.wire.bodies.document import encode_kv_table
 from orbitmq.wire.headers import (
@@ -21,42 +17,31 @@ from orbitmq.wire.headers import (
     GetHealth,
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdminTables:
-    """What administrators look at."""
-
-    runtime_info: RuntimeInfo
-    offsets: GroupOffsets
-    delays: DelayService
-    monitoring: Monitoring
-
-
-handlers: Handlers[AdminTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 
 @handlers.on(GetBrokerRuntimeInfo)
-def get_broker_runtime_info(tables: AdminTables, call: Call[GetBrokerRuntimeInfo]) -> Reply:
+def get_broker_runtime_info(broker: BrokerService, call: Call[GetBrokerRuntimeInfo]) -> Reply:
     """Answer with what the broker has done and holds, under Java's names."""
-    return Reply(body=encode_kv_table(tables.runtime_info.values(call.now_ms)))
+    return Reply(body=encode_kv_table(broker.runtime_info.values(call.now_ms)))
 
 
 @handlers.on(GetAllConsumerOffsets)
-def get_all_consumer_offsets(tables: AdminTables, call: Call[GetAllConsumerOffsets]) -> Later:
+def get_all_consumer_offsets(broker: BrokerService, call: Call[GetAllConsumerOffsets]) -> Later:
     """Answer with every committed offset; a thread encodes them."""
-    version, offsets = tables.offsets.version, tables.offsets.copy()
+    version, offsets = broker.tables.offsets.version, broker.tables.offsets.copy()
     encoding = asyncio.get_running_loop().run_in_executor(None, format_offsets, version, offsets)
     encoding.add_done_callback(lambda done: None if done.cancelled() else call.answer(Reply(body=done.result())))
     return LATER
 
 
 @handlers.on(GetAllDelayOffsets)
-def get_all_delay_offsets(tables: AdminTables, call: Call[GetAllDelayOffsets]) -> Reply:
+def get_all_delay_offsets(broker: BrokerService, call: Call[GetAllDelayOffsets]) -> Reply:
     """Answer with up to where each delay level was delivered."""
-    return Reply(body=tables.delays.offsets())
+    return Reply(body=broker.sends.delays.offsets())
 
 
 @handlers.on(GetHealth)
-def get_health(tables: AdminTables, call: Call[GetHealth]) -> Reply:
+def get_health(broker: BrokerService, call: Call[GetHealth]) -> Reply:
     """Say how the broker is doing."""
-    return Reply(body=orjson.dumps(tables.monitoring.health()))
+    return Reply(body=orjson.dumps(broker.monitoring.health()))

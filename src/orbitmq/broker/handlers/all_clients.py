@@ -5,40 +5,19 @@ Source: Java AdminBrokerProcessor, ProducerManager.getProducerTable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from orbitmq.broker.groups.members import GroupMembers
-from orbitmq.broker.groups.offsets import GroupOffsets
-from orbitmq.clock import Clock
+from orbitmq.broker.service import BrokerService
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.net.dispatch.peer import Peer
 from orbitmq.wire.bodies.groups import ProducerInfo, encode_group_subscription, encode_producer_table
 from orbitmq.wire.bodies.topics import encode_topic_list
 from orbitmq.wire.headers import GetAllProducers, QuerySubscription, QueryTopicsOfGroup
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientInsight:
-    """The connected clients, and what groups have read.
-
-    Args:
-        address: this broker's, as clients know it.
-        monotonic: the clock by which clients were seen.
-    """
-
-    members: GroupMembers[Peer]
-    offsets: GroupOffsets
-    address: str
-    monotonic: Clock
-
-
-handlers: Handlers[ClientInsight] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 
 @handlers.on(GetAllProducers)
-def get_all_producers(tables: ClientInsight, call: Call[GetAllProducers]) -> Reply:
+def get_all_producers(broker: BrokerService, call: Call[GetAllProducers]) -> Reply:
     """Answer with the producers of every group."""
-    monotonic_ms = tables.monotonic()
+    monotonic_ms = broker.context.monotonic()
     producers = {
         group: [
             ProducerInfo(
@@ -50,21 +29,21 @@ def get_all_producers(tables: ClientInsight, call: Call[GetAllProducers]) -> Rep
             )
             for member in members.values()
         ]
-        for group, members in tables.members.producers.items()
+        for group, members in broker.clients.members.producers.items()
     }
     return Reply(body=encode_producer_table(producers))
 
 
 @handlers.on(QueryTopicsOfGroup)
-def query_topics_of_group(tables: ClientInsight, call: Call[QueryTopicsOfGroup]) -> Reply:
+def query_topics_of_group(broker: BrokerService, call: Call[QueryTopicsOfGroup]) -> Reply:
     """Answer with the topics that a group has offsets in."""
-    return Reply(body=encode_topic_list(tables.offsets.topics_of(call.header.group), tables.address))
+    return Reply(body=encode_topic_list(broker.tables.offsets.topics_of(call.header.group), broker.address.announced))
 
 
 @handlers.on(QuerySubscription)
-def query_subscription(tables: ClientInsight, call: Call[QuerySubscription]) -> Reply:
+def query_subscription(broker: BrokerService, call: Call[QuerySubscription]) -> Reply:
     """Answer with what a group subscribes to in a topic; without it when no consumer of the group is online."""
     group, topic = call.header.group, call.header.topic
-    consumers = tables.members.find(group)
+    consumers = broker.clients.members.find(group)
     subscription = None if consumers is None or topic is None else consumers.subscriptions.get(topic)
     return Reply(body=encode_group_subscription(group, topic, subscription))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from orbitmq.broker.delivery.filters import Filters
-from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
 from orbitmq.broker.groups.members import GroupMember, HeartbeatSource
-from orbitmq.broker.groups.membership import Membership
+from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.group import ConsumerInfo, Heartbeat
@@ -27,40 +23,30 @@ from orbitmq.wire.headers import (
     UnregisterClient,
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientTables:
-    """What clients come, go and are asked for in."""
-
-    auto_creation: AutoCreation
-    membership: Membership
-    filters: Filters
-
-
-handlers: Handlers[ClientTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 CONSUMER_NOT_ONLINE_REMARK = "the consumer group[{group}] not online"
 
 
 @handlers.on(HeartbeatRequest)
-def heartbeat(tables: ClientTables, call: Call[HeartbeatRequest]) -> Reply | Later:
+def heartbeat(broker: BrokerService, call: Call[HeartbeatRequest]) -> Reply | Later:
     """Keep a client in its groups; tell the groups that it joined. New groups are made first."""
     beat = decode_heartbeat(call.command.body)
     _check_names(beat)
     groups = [consumer.group for consumer in beat.consumers]
-    if tables.auto_creation.are_known(groups):
-        return _join(tables, call, beat)
+    if broker.tables.auto_creation.are_known(groups):
+        return _join(broker, call, beat)
 
     def answer(refusal: Rejected | None) -> None:
-        call.answer(_join(tables, call, beat) if refusal is None else Reply(refusal.code, remark=refusal.remark))
+        call.answer(_join(broker, call, beat) if refusal is None else Reply(refusal.code, remark=refusal.remark))
 
-    tables.auto_creation.admit(call.connection, groups, call.now_ms, answer, size=len(call.command.body))
+    broker.tables.auto_creation.admit(call.connection, groups, call.now_ms, answer, size=len(call.command.body))
     return LATER
 
 
-def _join(tables: ClientTables, call: Call[HeartbeatRequest], beat: Heartbeat) -> Reply:
+def _join(broker: BrokerService, call: Call[HeartbeatRequest], beat: Heartbeat) -> Reply:
     peer = HeartbeatSource(call.connection, call.command.language, call.command.version)
-    outcome = tables.membership.heartbeat(beat, peer)
+    outcome = broker.clients.membership.heartbeat(beat, peer)
     # A heartbeat without a fingerprint is one with all subscriptions: its client is told to go on with such.
     is_sub_change = not beat.fingerprint or outcome.needs_subscriptions
     return Reply(header=HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=is_sub_change))
@@ -79,35 +65,37 @@ def _check_names(beat: Heartbeat) -> None:
 
 
 @handlers.on(UnregisterClient)
-def unregister_client(tables: ClientTables, call: Call[UnregisterClient]) -> Reply:
+def unregister_client(broker: BrokerService, call: Call[UnregisterClient]) -> Reply:
     """Take a client out of its groups, and notify the others."""
     header = call.header
-    tables.membership.unregister(header.client_id, header.producer_group, header.consumer_group, call.connection)
+    broker.clients.membership.unregister(
+        header.client_id, header.producer_group, header.consumer_group, call.connection
+    )
     return Reply()
 
 
 @handlers.on(GetConsumerList)
-def get_consumer_list(tables: ClientTables, call: Call[GetConsumerList]) -> Reply:
+def get_consumer_list(broker: BrokerService, call: Call[GetConsumerList]) -> Reply:
     """Answer with the client ids of a group: what every member computes its share from."""
-    client_ids = tables.membership.members.consumer_ids(call.header.consumer_group)
+    client_ids = broker.clients.members.consumer_ids(call.header.consumer_group)
     if not client_ids:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {call.header.consumer_group}")
     return Reply(body=encode_consumer_list(client_ids))
 
 
 @handlers.on(CheckClientConfig)
-def check_client_config(tables: ClientTables, call: Call[CheckClientConfig]) -> Reply:
+def check_client_config(broker: BrokerService, call: Call[CheckClientConfig]) -> Reply:
     """Return True if this broker can filter as a subscription asks; nothing is wrong with none at all."""
     if call.command.body:
-        tables.filters.check(decode_subscription_check(call.command.body).subscription, call.now_ms)
+        broker.delivery.filters.check(decode_subscription_check(call.command.body).subscription, call.now_ms)
     return Reply()
 
 
 @handlers.on(GetConsumerConnections)
-def get_consumer_connections(tables: ClientTables, call: Call[GetConsumerConnections]) -> Reply:
+def get_consumer_connections(broker: BrokerService, call: Call[GetConsumerConnections]) -> Reply:
     """Answer with a consumer group's clients and subscriptions."""
     name = call.header.consumer_group
-    group = tables.membership.members.find(name)
+    group = broker.clients.members.find(name)
     if group is None:
         raise Rejected(ResponseCode.CONSUMER_NOT_ONLINE, CONSUMER_NOT_ONLINE_REMARK.format(group=name))
     info = ConsumerInfo(
@@ -121,10 +109,10 @@ def get_consumer_connections(tables: ClientTables, call: Call[GetConsumerConnect
 
 
 @handlers.on(GetProducerConnections)
-def get_producer_connections(tables: ClientTables, call: Call[GetProducerConnections]) -> Reply:
+def get_producer_connections(broker: BrokerService, call: Call[GetProducerConnections]) -> Reply:
     """Answer with a producer group's clients."""
     name = call.header.producer_group
-    members = tables.membership.members.producers.get(name)
+    members = broker.clients.members.producers.get(name)
     if members is None:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
     return Reply(body=encode_producer_connections(map(_connection, members.values())))

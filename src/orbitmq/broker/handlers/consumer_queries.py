@@ -6,17 +6,15 @@ Source: Java AdminBrokerProcessor.callConsumer, Broker2Client.getConsumeStatus.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from orbitmq.broker.groups.consumer_queries import Answers, ConsumerQueries
-from orbitmq.broker.groups.registry import GroupRegistry
-from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.broker.groups.consumer_queries import Answers
+from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, OrbitError, Rejected
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later
 from orbitmq.net.dispatch.reply import Reply
 from orbitmq.net.session import make_request
-from orbitmq.store import Store
 from orbitmq.wire.bodies.offsets import (
     CLIENT_BODY_SIZE_MAX,
     Offsets,
@@ -30,51 +28,36 @@ from orbitmq.wire.messages.message_id import parse_offset_message_id
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerQueryTables:
-    """What questions need.
-
-    Args:
-        broker_name: this broker's, as a message's consumer is told it.
-    """
-
-    consumer_queries: ConsumerQueries
-    store: Store
-    topics: TopicRegistry
-    groups: GroupRegistry
-    broker_name: str
-
-
-handlers: Handlers[ConsumerQueryTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 
 @handlers.on(GetRunningInfo)
-def get_running_info(tables: ConsumerQueryTables, call: Call[GetRunningInfo]) -> Later:
+def get_running_info(broker: BrokerService, call: Call[GetRunningInfo]) -> Later:
     """Ask one consumer what it does."""
     header = call.header
     # Encoded again: the administrator's signature must not reach the consumer.
-    tables.consumer_queries.ask(header.consumer_group, header.client_id, make_request(header), call.answer)
+    broker.clients.queries.ask(header.consumer_group, header.client_id, make_request(header), call.answer)
     return LATER
 
 
 @handlers.on(ConsumeMessageDirectly)
-def consume_message_directly(tables: ConsumerQueryTables, call: Call[ConsumeMessageDirectly]) -> Later:
+def consume_message_directly(broker: BrokerService, call: Call[ConsumeMessageDirectly]) -> Later:
     """Give one consumer one message of this broker, whatever its group's offset is."""
     header = call.header
-    topic = tables.topics.get(header.topic) if header.topic else None
-    group = tables.groups.configs.get(header.consumer_group)
+    topic = broker.tables.topics.get(header.topic) if header.topic else None
+    group = broker.tables.groups.configs.get(header.consumer_group)
     passed_on = replace(
         header,
-        broker_name=tables.broker_name,
+        broker_name=broker.config.broker_name,
         topic_sys_flag=None if topic is None else topic.topic_sys_flag,
         group_sys_flag=None if group is None else group.group_sys_flag,
     )
-    asked = make_request(passed_on, _record(tables, header))
-    tables.consumer_queries.ask(header.consumer_group, header.client_id, asked, call.answer)
+    asked = make_request(passed_on, _record(broker, header))
+    broker.clients.queries.ask(header.consumer_group, header.client_id, asked, call.answer)
     return LATER
 
 
-def _record(tables: ConsumerQueryTables, header: ConsumeMessageDirectly) -> bytes:
+def _record(broker: BrokerService, header: ConsumeMessageDirectly) -> bytes:
     """Return the message as it is stored.
 
     Raises:
@@ -84,14 +67,14 @@ def _record(tables: ConsumerQueryTables, header: ConsumeMessageDirectly) -> byte
         _, physical_offset = parse_offset_message_id(header.message_id or "")
     except InvalidArgument as error:
         raise Rejected(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    record = tables.store.record_at(physical_offset)
+    record = broker.store.record_at(physical_offset)
     if record is None:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical_offset}")
     return record
 
 
 @handlers.on(GetClientsOffsets)
-def get_clients_offsets(tables: ConsumerQueryTables, call: Call[GetClientsOffsets]) -> Later:
+def get_clients_offsets(broker: BrokerService, call: Call[GetClientsOffsets]) -> Later:
     """Ask the consumers of a group how far they are in a topic."""
     header = call.header
     asked = make_request(GetClientOffsets(topic=header.topic, group=header.group))
@@ -104,7 +87,7 @@ def get_clients_offsets(tables: ConsumerQueryTables, call: Call[GetClientsOffset
         }
         call.answer(Reply(body=encode_clients_offsets(offsets)))
 
-    tables.consumer_queries.ask_all(header.group, header.client_id, asked, answered)
+    broker.clients.queries.ask_all(header.group, header.client_id, asked, answered)
     return LATER
 
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.groups.configs import GROUP_LENGTH_MAX
-from orbitmq.broker.groups.members import GroupMembers
-from orbitmq.broker.groups.offsets import GroupOffsets
-from orbitmq.broker.groups.registry import GroupRegistry
-from orbitmq.broker.monitoring.creations import CreationTimes
-from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.pop.ordered_queues import OrderedQueues
-from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected
 from orbitmq.model.topic import check_name
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
-from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.work import in_turns, joined
 from orbitmq.wire.bodies.groups import (
     GroupConfig,
@@ -37,22 +27,7 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroups,
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupTables:
-    """What is kept of a group that has no members: its settings, its offsets, and what it popped in order."""
-
-    groups: GroupRegistry
-    auto_creation: AutoCreation
-    offsets: GroupOffsets
-    ordered: OrderedQueues
-    topics: TopicRegistry
-    members: GroupMembers[Peer]
-    stats: BrokerStats
-    creations: CreationTimes
-
-
-handlers: Handlers[GroupTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 LIST_SIZE_MAX = 1024 * 1024
 """Ours: bytes of a list of groups to be made."""
@@ -61,24 +36,24 @@ RETRY_QUEUES_MAX = 1_024
 
 
 @handlers.on(UpdateSubscriptionGroup)
-def update_group(tables: GroupTables, call: Call[UpdateSubscriptionGroup]) -> Reply:
+def update_group(broker: BrokerService, call: Call[UpdateSubscriptionGroup]) -> Reply:
     """Create or replace a group's settings."""
-    with tables.creations.measure() as made:
+    with broker.monitoring.group_creations.measure() as made:
         config = decode_group_config(call.command.body)
         _check_config(config)
-        tables.groups.update(config, call.now_ms)
+        broker.tables.groups.update(config, call.now_ms)
         made()
     return Reply()
 
 
 @handlers.on(UpdateSubscriptionGroups, body_size_max=LIST_SIZE_MAX)
-def update_groups(tables: GroupTables, call: Call[UpdateSubscriptionGroups]) -> Reply:
+def update_groups(broker: BrokerService, call: Call[UpdateSubscriptionGroups]) -> Reply:
     """Create or replace many groups' settings, all or none."""
-    with tables.creations.measure() as made:
+    with broker.monitoring.group_creations.measure() as made:
         configs = decode_group_configs(call.command.body, size_max=LIST_SIZE_MAX)
         for config in configs:
             _check_config(config)
-        tables.groups.update_all(configs, call.now_ms)
+        broker.tables.groups.update_all(configs, call.now_ms)
         made()
     return Reply()
 
@@ -98,7 +73,7 @@ def _check_config(config: GroupConfig) -> None:
 
 
 @handlers.on(UpdateForbiddenTopics)
-def update_forbidden_topics(tables: GroupTables, call: Call[UpdateForbiddenTopics]) -> Reply:
+def update_forbidden_topics(broker: BrokerService, call: Call[UpdateForbiddenTopics]) -> Reply:
     """Forbid a group to read a topic, or allow it again, and answer whether it may."""
     group, topic, readable = call.header.group, call.header.topic, call.header.readable
     if readable is not None:
@@ -107,14 +82,15 @@ def update_forbidden_topics(tables: GroupTables, call: Call[UpdateForbiddenTopic
             check_name("topic", topic)
         except InvalidArgument as error:
             raise Rejected(ResponseCode.INVALID_PARAMETER, str(error)) from None
-        tables.groups.forbid(group, topic, not readable, call.now_ms)
+        broker.tables.groups.forbid(group, topic, not readable, call.now_ms)
     return Reply(
-        remark="", body=encode_forbidden(group, topic, readable=not tables.groups.configs.is_forbidden(group, topic))
+        remark="",
+        body=encode_forbidden(group, topic, readable=not broker.tables.groups.configs.is_forbidden(group, topic)),
     )
 
 
 @handlers.on(CloneGroupOffsets)
-def clone_group_offsets(tables: GroupTables, call: Call[CloneGroupOffsets]) -> Reply:
+def clone_group_offsets(broker: BrokerService, call: Call[CloneGroupOffsets]) -> Reply:
     """Give a group the offsets of another one, but for topics that this one no longer subscribes to.
 
     Without a topic: those of every topic (Java means to, and looks for a topic without a name).
@@ -125,25 +101,25 @@ def clone_group_offsets(tables: GroupTables, call: Call[CloneGroupOffsets]) -> R
         check_name("destGroup", twin, GROUP_LENGTH_MAX)
     except InvalidArgument as error:
         raise Rejected(ResponseCode.INVALID_PARAMETER, str(error)) from None
-    consumers = tables.members.find(group)
+    consumers = broker.clients.members.find(group)
     subscribed = None if header.offline or consumers is None else consumers.subscriptions
-    for topic in [header.topic] if header.topic else tables.offsets.topics_of(group):
-        if tables.topics.get(topic) is not None and (not subscribed or topic in subscribed):
-            tables.offsets.clone(group, twin, topic)
+    for topic in [header.topic] if header.topic else broker.tables.offsets.topics_of(group):
+        if broker.tables.topics.get(topic) is not None and (not subscribed or topic in subscribed):
+            broker.tables.offsets.clone(group, twin, topic)
     return Reply()
 
 
 @handlers.on(GetAllSubscriptionGroups)
-def get_all_groups(tables: GroupTables, call: Call[GetAllSubscriptionGroups]) -> Reply | Later:
+def get_all_groups(broker: BrokerService, call: Call[GetAllSubscriptionGroups]) -> Reply | Later:
     """Answer with every group's settings, as they are now."""
-    table = tables.groups.configs.table
+    table = broker.tables.groups.configs.table
     return in_turns(call, joined(group_table_parts(table._replace(groups=dict(table.groups)))))
 
 
 @handlers.on(GetSubscriptionGroup)
-def get_group(tables: GroupTables, call: Call[GetSubscriptionGroup]) -> Reply | Later:
+def get_group(broker: BrokerService, call: Call[GetSubscriptionGroup]) -> Reply | Later:
     """Answer with one group's settings. A new group is made first, where groups are made by asking (Java: the same)."""
-    group, configs = call.header.group, tables.groups.configs
+    group, configs = call.header.group, broker.tables.groups.configs
     if (config := configs.get(group)) is not None:
         return Reply(body=encode_group_config(config))
 
@@ -154,16 +130,16 @@ def get_group(tables: GroupTables, call: Call[GetSubscriptionGroup]) -> Reply | 
         # Where the disk does not take it, it has what every new group has.
         return call.answer(Reply(body=encode_group_config(configs.get(group) or GroupConfig(group=group))))
 
-    tables.auto_creation.admit(call.connection, [group], call.now_ms, admitted, needs_retries=False)
+    broker.tables.auto_creation.admit(call.connection, [group], call.now_ms, admitted, needs_retries=False)
     return LATER
 
 
 @handlers.on(DeleteSubscriptionGroup)
-def delete_group(tables: GroupTables, call: Call[DeleteSubscriptionGroup]) -> Reply:
+def delete_group(broker: BrokerService, call: Call[DeleteSubscriptionGroup]) -> Reply:
     """Forget a group's settings, and its offsets where that is asked for."""
-    tables.groups.delete(call.header.group_name, call.now_ms)
-    tables.ordered.forget_group(call.header.group_name)
+    broker.tables.groups.delete(call.header.group_name, call.now_ms)
+    broker.delivery.pop.ordered.forget_group(call.header.group_name)
     if call.header.clean_offset:
-        tables.offsets.forget_group(call.header.group_name)
-    tables.stats.forget_group(call.header.group_name)
+        broker.tables.offsets.forget_group(call.header.group_name)
+    broker.monitoring.stats.forget_group(call.header.group_name)
     return Reply()

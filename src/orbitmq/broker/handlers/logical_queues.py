@@ -8,33 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial, wraps
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
+from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.logical_offsets import ItemRequest, LogicalQueue, Steps
 from orbitmq.broker.topics.logical_pulls import logical_answer
 from orbitmq.broker.topics.logical_queues import StaticTopics
-from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import RequestCode, ResponseCode
 from orbitmq.errors import Rejected
 from orbitmq.model.static_topic import MappingItem, item_after, item_at
 from orbitmq.net.dispatch.handlers import LATER, Call, Handler, Later, Reply
 from orbitmq.wire.headers import ForwardedPullMessage, PullMessage, PullResponse, PullSysFlag, SendResponse
 
-T = TypeVar("T", bound="_HasTopics")
+OffsetHandler = Handler[BrokerService, Any]
 
-
-class _HasTopics(Protocol):
-    @property
-    def topics(self) -> TopicRegistry: ...
-
-
-_of_own_queues: dict[type, Handler[Any, Any]] = {}
+_of_own_queues: dict[type, OffsetHandler] = {}
 """The handlers of plain queues, by the header of a question about one."""
 
 
 def on_logical_queues(
     question: type, make_steps: Callable[[LogicalQueue, Any], Steps]
-) -> Callable[[Handler[T, Any]], Handler[T, Any]]:
+) -> Callable[[OffsetHandler], OffsetHandler]:
     """Decorator: let a handler of plain queues answer for logical ones, too.
 
     Args:
@@ -42,17 +36,17 @@ def on_logical_queues(
         make_steps: returns the questions that the answer is made of.
     """
 
-    def decorate(handler: Handler[T, Any]) -> Handler[T, Any]:
+    def decorate(handler: OffsetHandler) -> OffsetHandler:
         _of_own_queues[question] = handler
 
         @wraps(handler)
-        def serve(tables: T, call: Call[Any]) -> Reply | Later:
-            static = tables.topics.static
+        def serve(broker: BrokerService, call: Call[Any]) -> Reply | Later:
+            static = broker.tables.topics.static
             if not static.mappings or (queue := static.queue_of(call)) is None:
-                return handler(tables, call)
+                return handler(broker, call)
 
             def local(header: Any) -> Reply:
-                reply = _of_own_queues[type(header)](tables, Call(header, call.command, call.connection, call.now_ms))
+                reply = _of_own_queues[type(header)](broker, Call(header, call.command, call.connection, call.now_ms))
                 assert reply is not LATER, "an offset is known immediately"
                 return reply
 

@@ -16,6 +16,7 @@ from orbitmq.broker.monitoring.stats import BrokerStats
 from orbitmq.broker.pop.pops import PopRequest, PopResult
 from orbitmq.broker.pop.service import PopService
 from orbitmq.broker.sending.answers import SendAnswers, refusal_of
+from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
@@ -73,6 +74,25 @@ class PopTables:
     is_readable: bool
     is_unsettled: bool
     stats: BrokerStats
+
+    @classmethod
+    def of(cls, broker: BrokerService) -> PopTables:
+        """Return what the pops of a broker need: looked up once, not for each pop."""
+        tables = broker.tables
+        return cls(
+            store=broker.store,
+            answers=broker.sends.sending.answers,
+            pop=broker.delivery.pop,
+            filters=broker.delivery.filters,
+            topics=tables.topics,
+            groups=tables.groups,
+            auto_creation=tables.auto_creation,
+            broker_name=broker.config.broker_name,
+            ip=broker.address.host.ip,
+            is_readable=broker.is_readable,
+            is_unsettled=broker.is_unsettled,
+            stats=broker.monitoring.stats,
+        )
 
 
 def with_group(tables: PopTables, call: AskingCall, answer: Callable[[], Reply | Later]) -> Reply | Later:

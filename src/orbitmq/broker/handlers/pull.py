@@ -14,6 +14,7 @@ from orbitmq.broker.groups.members import ConsumerGroup, GroupMembers
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.handlers.logical_queues import serve_pull
+from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected
@@ -50,6 +51,25 @@ class PullTables:
     is_readable: bool
     is_unsettled: bool
     suspend_ms: int | None
+
+    @classmethod
+    def of(cls, broker: BrokerService) -> PullTables:
+        """Return what the pulls of a broker need: looked up once, not for each pull."""
+        config, tables = broker.config, broker.tables
+        return cls(
+            store=broker.store,
+            pulls=broker.delivery.pulls,
+            filters=broker.delivery.filters,
+            topics=tables.topics,
+            groups=tables.groups,
+            auto_creation=tables.auto_creation,
+            members=broker.clients.members,
+            offsets=tables.offsets,
+            ip=broker.address.host.ip,
+            is_readable=broker.is_readable,
+            is_unsettled=broker.is_unsettled,
+            suspend_ms=None if config.long_polling_enable else config.short_polling_time_mills,
+        )
 
 
 handlers: Handlers[PullTables] = Handlers()

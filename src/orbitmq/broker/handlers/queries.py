@@ -5,14 +5,10 @@ Source: Java QueryMessageProcessor, AdminBrokerProcessor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from orbitmq.broker.groups.members import GroupMembers
+from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreBusy, StoreError
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
-from orbitmq.net.dispatch.peer import Peer
-from orbitmq.store import Store
 from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.wire.bodies.topics import QueueEntries, QueueEntry, encode_queue_entries
 from orbitmq.wire.headers import QueryConsumeQueue, QueryMessage, QueryMessageResponse, ViewMessage
@@ -21,53 +17,40 @@ _ENTRIES_MAX = 10_000
 """Entries of a consume queue that one answer holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryTables:
-    """What queries look at.
-
-    Args:
-        unique_count_max: messages that are looked for by unique key (defaultQueryMaxNum).
-        count_max: the most that an answer has (maxMsgsNumBatch).
-    """
-
-    store: Store
-    members: GroupMembers[Peer]
-    unique_count_max: int
-    count_max: int
-
-
-handlers: Handlers[QueryTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 
 @handlers.on(ViewMessage)
-def view_message(tables: QueryTables, call: Call[ViewMessage]) -> Reply:
+def view_message(broker: BrokerService, call: Call[ViewMessage]) -> Reply:
     """Answer with the record at a physical offset."""
     header = call.header
-    record = tables.store.record_at(header.physical_offset, is_for_slave=bool(header.for_slave))
-    if record is None or not (header.for_slave or _is_shown(tables, header.physical_offset)):
+    record = broker.store.record_at(header.physical_offset, is_for_slave=bool(header.for_slave))
+    if record is None or not (header.for_slave or _is_shown(broker, header.physical_offset)):
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {header.physical_offset}")
     return Reply(body=record)
 
 
-def _is_shown(tables: QueryTables, physical_offset: int) -> bool:
+def _is_shown(broker: BrokerService, physical_offset: int) -> bool:
     """Return True if the message at a place of the log is not too old for its topic."""
-    if not tables.store.hidden_topics:
+    if not broker.store.hidden_topics:
         return True
-    record = tables.store.parsed_at(physical_offset)
+    record = broker.store.parsed_at(physical_offset)
     if record is None:
         return False
-    return tables.store.counted_at_ms(record) >= tables.store.hidden_topics.get(record.topic, 0)
+    return broker.store.counted_at_ms(record) >= broker.store.hidden_topics.get(record.topic, 0)
 
 
 @handlers.on(QueryMessage)
-def query_message(tables: QueryTables, call: Call[QueryMessage]) -> Reply | Later:
+def query_message(broker: BrokerService, call: Call[QueryMessage]) -> Reply | Later:
     """Answer with the messages of a key, as soon as the index has what was stored before."""
     header = call.header
-    wanted = tables.unique_count_max if header.is_unique_key else header.count_max
+    wanted = broker.config.default_query_max_num if header.is_unique_key else header.count_max
     if wanted < 0:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"maxNum {wanted} is not allowed, expected 0 or more")
-    begin_ms = max(header.begin_ms, tables.store.hidden_topics.get(header.topic, 0))
-    question = IndexQuery(header.topic, header.key, min(wanted, tables.count_max), begin_ms, header.end_ms)
+    begin_ms = max(header.begin_ms, broker.store.hidden_topics.get(header.topic, 0))
+    question = IndexQuery(
+        header.topic, header.key, min(wanted, broker.config.max_msgs_num_batch), begin_ms, header.end_ms
+    )
     found: list[Reply] = []
     is_late = False
 
@@ -78,7 +61,7 @@ def query_message(tables: QueryTables, call: Call[QueryMessage]) -> Reply | Late
         else:
             found.append(reply)
 
-    tables.store.query(question, answer)
+    broker.store.query(question, answer)
     if found:
         return found[0]
     is_late = True
@@ -97,9 +80,9 @@ def _reply_of(outcome: IndexQueryResult | StoreError) -> Reply:
 
 
 @handlers.on(QueryConsumeQueue)
-def query_consume_queue(tables: QueryTables, call: Call[QueryConsumeQueue]) -> Reply:
+def query_consume_queue(broker: BrokerService, call: Call[QueryConsumeQueue]) -> Reply:
     """Answer with entries of a queue, and with what a group subscribes to there."""
-    header, store = call.header, tables.store
+    header, store = call.header, broker.store
     count = min(max(header.count, 0), _ENTRIES_MAX)
     min_offset, max_offset = (
         store.min_offset(header.topic, header.queue_id),
@@ -112,15 +95,15 @@ def query_consume_queue(tables: QueryTables, call: Call[QueryConsumeQueue]) -> R
     if not is_there:
         return Reply(remark=f"Index {header.index} of {header.queue_id}@{header.topic} is not exist!")
     entries = tuple(QueueEntry(*entry) for entry in found)
-    return Reply(body=encode_queue_entries(_of_group(tables, header, QueueEntries(entries, min_offset, max_offset))))
+    return Reply(body=encode_queue_entries(_of_group(broker, header, QueueEntries(entries, min_offset, max_offset))))
 
 
-def _of_group(tables: QueryTables, header: QueryConsumeQueue, found: QueueEntries) -> QueueEntries:
+def _of_group(broker: BrokerService, header: QueryConsumeQueue, found: QueueEntries) -> QueueEntries:
     """Add what the asker wants to know of a group."""
     group = header.consumer_group
     if group is None:
         return found
-    consumers = tables.members.find(group)
+    consumers = broker.clients.members.find(group)
     subscription = None if consumers is None else consumers.subscriptions.get(header.topic)
     if subscription is None:
         return found._replace(filter_data=f"{group}@{header.topic} is not online!")

@@ -5,12 +5,10 @@ Source: Java RecallMessageProcessor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbitmq.broker.handlers.send import special_message
 from orbitmq.broker.sending.answers import NOT_DURABLE
-from orbitmq.broker.sending.tables import SendTables, host_of
-from orbitmq.broker.timers.service import TimerService
+from orbitmq.broker.sending.tables import host_of
+from orbitmq.broker.service import BrokerService
 from orbitmq.broker.timers.times import parse_long
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreUnavailable
@@ -25,53 +23,36 @@ _TAG = "_RECALL_TAG_"
 _BODY = b"0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallTables:
-    """What recalls need.
-
-    Args:
-        is_recalling: recallMessageEnable.
-        is_recalling_unwritable: allowRecallWhenBrokerNotWriteable.
-    """
-
-    sending: SendTables
-    timers: TimerService
-    broker_name: str
-    region_id: str
-    is_recalling: bool
-    is_recalling_unwritable: bool
-
-
-handlers: Handlers[RecallTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 
 @handlers.on(RecallMessage)
-def recall_message(tables: RecallTables, call: Call[RecallMessage]) -> Reply | Later:
+def recall_message(broker: BrokerService, call: Call[RecallMessage]) -> Reply | Later:
     """Let a message not be delivered: a recall message, due at the same time, takes it back then."""
-    region = {PropertyName.MSG_REGION: tables.region_id}
+    region = {PropertyName.MSG_REGION: broker.config.region_id}
     try:
-        handle = _handle(tables, call)
-        draft = special_message(tables.sending, _draft(call, handle))
-        result = tables.sending.store.append(draft)
+        handle = _handle(broker, call)
+        draft = special_message(broker.sends.sending, _draft(call, handle))
+        result = broker.sends.sending.store.append(draft)
     except Rejected as refusal:
         return Reply(refusal.code, refusal.remark, ext_fields=region)
     except StoreUnavailable as error:
         return Reply(ResponseCode.SYSTEM_ERROR, f"recall failed, execute error: {error}", ext_fields=region)
-    tables.timers.wake()
-    reply = Reply(header=RecallResponse(message_id=handle.unique_key, region_id=tables.region_id))
+    broker.sends.timers.wake()
+    reply = Reply(header=RecallResponse(message_id=handle.unique_key, region_id=broker.config.region_id))
 
     def synced(is_durable: bool | None) -> None:
         call.answer(reply if is_durable or is_durable is None else NOT_DURABLE)
 
-    return reply if tables.sending.store.wait_durable(result.end, synced) else LATER
+    return reply if broker.sends.sending.store.wait_durable(result.end, synced) else LATER
 
 
-def _handle(tables: RecallTables, call: Call[RecallMessage]) -> RecallHandle:
+def _handle(broker: BrokerService, call: Call[RecallMessage]) -> RecallHandle:
     """Return what is to be taken back. Raises Rejected with Java's codes, in Java's order."""
-    header, queue_resolver = call.header, tables.sending.queue_resolver
-    if not tables.is_recalling:
+    header, queue_resolver = call.header, broker.sends.sending.queue_resolver
+    if not broker.config.recall_message_enable:
         raise Rejected(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden (see recallMessageEnable)")
-    if not queue_resolver.is_writable and not tables.is_recalling_unwritable:
+    if not queue_resolver.is_writable and not broker.config.allow_recall_when_broker_not_writeable:
         raise Rejected(ResponseCode.SERVICE_NOT_AVAILABLE, "recall failed, broker service not available")
     if queue_resolver.topics.get(header.topic) is None:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"recall failed, the topic[{header.topic:.260}] not exist")
@@ -81,15 +62,15 @@ def _handle(tables: RecallTables, call: Call[RecallMessage]) -> RecallHandle:
         raise Rejected(ResponseCode.ILLEGAL_OPERATION, f"recall handle is invalid: {error}") from None
     if handle.topic != header.topic:
         raise Rejected(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
-    if handle.broker_name != tables.broker_name:
+    if handle.broker_name != broker.config.broker_name:
         raise Rejected(ResponseCode.ILLEGAL_OPERATION, "recall failed, broker service not available")
     time_ms = parse_long(handle.time)
     left_ms = -1 if time_ms is None else time_ms - call.now_ms
-    if not 0 < left_ms < tables.timers.rules.delay_s_max * 1000:
+    if not 0 < left_ms < broker.sends.timers.rules.delay_s_max * 1000:
         raise Rejected(
             ResponseCode.ILLEGAL_OPERATION,
             f"recall failed, timestamp invalid: {handle.time:.40} is not within the next "
-            f"{tables.timers.rules.delay_s_max} s (timerMaxDelaySec)",
+            f"{broker.sends.timers.rules.delay_s_max} s (timerMaxDelaySec)",
         )
     return handle
 

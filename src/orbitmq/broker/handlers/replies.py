@@ -9,12 +9,11 @@ Source: Java ReplyMessageProcessor.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from functools import partial
 
 from orbitmq.broker.handlers.send import draft_of, make_topic, stored_form
-from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables, host_of
+from orbitmq.broker.service import BrokerService
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, OrbitError, Rejected
 from orbitmq.model.message import Host, PropertyName, SysFlag
@@ -28,28 +27,7 @@ from orbitmq.wire.messages.properties import format_properties, parse_properties
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyTables:
-    """What replies need.
-
-    Args:
-        is_storing: keep replies in the reply topic.
-        region_id: for trace consoles, as `trace_on`: both travel with every reply.
-    """
-
-    sending: SendTables
-    pushes: ReplyPushes
-    is_storing: bool
-    region_id: str
-    trace_on: bool
-
-    @property
-    def trace_properties(self) -> dict[str, str]:
-        """What Java adds to the properties of a reply, and to the answer that its sender gets."""
-        return {PropertyName.MSG_REGION: self.region_id, PropertyName.TRACE_ON: str(self.trace_on).lower()}
-
-
-handlers: Handlers[ReplyTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 ReplyCall = Call[SendReply] | Call[SendReplyV2]
 
@@ -57,46 +35,52 @@ NO_CLIENT_REMARK = f"reply message properties[{PropertyName.REPLY_TO_CLIENT}] is
 
 
 @handlers.on(SendReply)
-def send_reply(tables: ReplyTables, call: Call[SendReply]) -> Reply | Later:
+def send_reply(broker: BrokerService, call: Call[SendReply]) -> Reply | Later:
     """Push and store the reply of an older client."""
-    return _reply(tables, call)
+    return _reply(broker, call)
 
 
 @handlers.on(SendReplyV2)
-def send_reply_v2(tables: ReplyTables, call: Call[SendReplyV2]) -> Reply | Later:
+def send_reply_v2(broker: BrokerService, call: Call[SendReplyV2]) -> Reply | Later:
     """Push and store a reply."""
-    return _reply(tables, call)
+    return _reply(broker, call)
 
 
-def _reply(tables: ReplyTables, call: ReplyCall) -> Later:
+def _trace_properties(broker: BrokerService) -> dict[str, str]:
+    """Return what Java adds to the properties of a reply, and to the answer that its sender gets."""
+    config = broker.config
+    return {PropertyName.MSG_REGION: config.region_id, PropertyName.TRACE_ON: str(config.trace_on).lower()}
+
+
+def _reply(broker: BrokerService, call: ReplyCall) -> Later:
     """Push a reply, and go on when the client has answered. What cannot be stored is refused before that."""
-    if tables.sending.queue_resolver.is_missing(call.header.topic):
-        return make_topic(tables.sending, call, partial(_reply, tables, call))
-    draft = _draft(tables, call)
+    if broker.sends.sending.queue_resolver.is_missing(call.header.topic):
+        return make_topic(broker.sends.sending, call, partial(_reply, broker, call))
+    draft = _draft(broker, call)
     properties = parse_properties(call.header.properties or "")
     client_id = properties.get(PropertyName.REPLY_TO_CLIENT)
 
     def pushed(remark: str | None) -> None:
-        _store(tables, call, draft, remark)
+        _store(broker, call, draft, remark)
 
     if client_id is None:
         pushed(NO_CLIENT_REMARK)
     else:
-        properties |= tables.trace_properties
+        properties |= _trace_properties(broker)
         properties[PropertyName.PUSH_REPLY_TIME] = str(call.now_ms)
-        header = _push_header(call, tables.sending.answers.host, properties)
-        tables.pushes.push(client_id, header, call.command.body, pushed)
+        header = _push_header(call, broker.sends.sending.answers.host, properties)
+        broker.sends.reply_pushes.push(client_id, header, call.command.body, pushed)
     return LATER
 
 
-def _store(tables: ReplyTables, call: ReplyCall, draft: Draft, remark: str | None) -> None:
+def _store(broker: BrokerService, call: ReplyCall, draft: Draft, remark: str | None) -> None:
     """Keep a reply that was pushed, or could not be; answer when it is as safe as the flush mode promises."""
-    result = _append(tables.sending, draft) if tables.is_storing else None
+    result = _append(broker.sends.sending, draft) if broker.config.store_reply_message_enable else None
 
     def synced(is_durable: bool | None) -> None:
-        call.answer(_answer(tables, draft, remark, result if is_durable else None))
+        call.answer(_answer(broker, draft, remark, result if is_durable else None))
 
-    if result is None or tables.sending.store.wait_durable(result.end, synced):
+    if result is None or broker.sends.sending.store.wait_durable(result.end, synced):
         synced(True)
 
 
@@ -113,25 +97,25 @@ def _append(sending: SendTables, draft: Draft) -> AppendResult | None:
     return result
 
 
-def _answer(tables: ReplyTables, draft: Draft, remark: str | None, result: AppendResult | None) -> Reply:
-    answers = tables.sending.answers
+def _answer(broker: BrokerService, draft: Draft, remark: str | None, result: AppendResult | None) -> Reply:
+    answers = broker.sends.sending.answers
     if result is not None:
         message_id = offset_message_id(answers.host, result.physical_offset)
         header = answers.header(message_id, draft.queue_id, result.queue_offset)
     elif remark is None:
         header = answers.header("0", draft.queue_id, 0)  # as Java: its client wants these fields in every success
     else:
-        return Reply(ResponseCode.SYSTEM_ERROR, remark, ext_fields=tables.trace_properties)
+        return Reply(ResponseCode.SYSTEM_ERROR, remark, ext_fields=_trace_properties(broker))
     return Reply(ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR, remark, header)
 
 
-def _draft(tables: ReplyTables, call: ReplyCall) -> Draft:
+def _draft(broker: BrokerService, call: ReplyCall) -> Draft:
     """Return a reply as it is stored.
 
     Raises:
         Rejected: the codes of a send: 13, 16, 17 or 29.
     """
-    header, sending = call.header, tables.sending
+    header, sending = call.header, broker.sends.sending
     queue_resolver = sending.queue_resolver
     config = queue_resolver.open_topic(header.topic) or queue_resolver.resolve(header, call.now_ms)
     if header.sys_flag & SysFlag.FOR_THE_BROKER:

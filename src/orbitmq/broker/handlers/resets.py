@@ -5,91 +5,62 @@ Source: Java AdminBrokerProcessor.resetOffsetInner, Broker2Client.resetOffset.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from orbitmq.broker.delivery.pulls import Pulls
-from orbitmq.broker.groups.members import GroupMembers
-from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
-from orbitmq.broker.groups.registry import GroupRegistry
+from orbitmq.broker.groups.offsets import UNKNOWN
 from orbitmq.broker.monitoring.progress import stored_queue_ids
-from orbitmq.broker.pop.service import PopService
-from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.broker.service import BrokerService
 from orbitmq.codes import LanguageCode, ResponseCode, Version
 from orbitmq.errors import Rejected
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.dispatch.handlers import Call, Handlers, Reply
-from orbitmq.net.dispatch.peer import Peer
-from orbitmq.store import Store
 from orbitmq.wire.bodies.offsets import encode_offset_list, encode_offset_table
 from orbitmq.wire.headers import ResetClientOffset, ResetGroupOffset
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetTables:
-    """Everything that knows where groups are.
-
-    Args:
-        broker_name: this broker's, as queues carry it.
-        is_server_side: offsets are set here; otherwise clients are told, and set them.
-    """
-
-    store: Store
-    topics: TopicRegistry
-    groups: GroupRegistry
-    offsets: GroupOffsets
-    members: GroupMembers[Peer]
-    pulls: Pulls
-    pop: PopService
-    broker_name: str
-    is_server_side: bool
-
-
-handlers: Handlers[ResetTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 
 @handlers.on(ResetGroupOffset)
-def reset_offset(tables: ResetTables, call: Call[ResetGroupOffset]) -> Reply:
+def reset_offset(broker: BrokerService, call: Call[ResetGroupOffset]) -> Reply:
     """Set a group's offsets in a topic; the answer says where each queue goes on."""
-    config = tables.topics.get(call.header.topic)
+    config = broker.tables.topics.get(call.header.topic)
     if config is None:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"Topic {call.header.topic:.260} does not exist")
-    if not tables.is_server_side:
-        return _tell_clients(tables, call, config)
-    return _set_here(tables, call.header, config)
+    if not broker.config.use_server_side_reset_offset:
+        return _tell_clients(broker, call, config)
+    return _set_here(broker, call.header, config)
 
 
-def _set_here(tables: ResetTables, header: ResetGroupOffset, config: TopicConfig) -> Reply:
-    if tables.groups.configs.get(header.group) is None:
+def _set_here(broker: BrokerService, header: ResetGroupOffset, config: TopicConfig) -> Reply:
+    if broker.tables.groups.configs.get(header.group) is None:
         raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group:.260} does not exist")
-    wanted = _wanted(tables, header, config)
+    wanted = _wanted(broker, header, config)
     if not wanted:
         raise Rejected(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
     offsets = {}
     for queue_id, offset in wanted.items():
-        end = tables.store.max_offset(header.topic, queue_id)
+        end = broker.store.max_offset(header.topic, queue_id)
         place = (header.topic, header.group, queue_id)
-        queue = MessageQueue(header.topic, tables.broker_name, queue_id)
-        offsets[queue] = tables.offsets.reset(header.group, header.topic, queue_id, offset, offset_max=end)
-        tables.pop.go_on_elsewhere(place)
-        tables.pop.wake_in_order(place)
+        queue = MessageQueue(header.topic, broker.config.broker_name, queue_id)
+        offsets[queue] = broker.tables.offsets.reset(header.group, header.topic, queue_id, offset, offset_max=end)
+        broker.delivery.pop.go_on_elsewhere(place)
+        broker.delivery.pop.wake_in_order(place)
     # Readers that wait at the end of a queue are told now, and not when a message comes.
-    tables.pulls.end_waits(header.topic, frozenset(tables.members.connections(header.group)))
+    broker.delivery.pulls.end_waits(header.topic, frozenset(broker.clients.members.connections(header.group)))
     return Reply(body=encode_offset_table(offsets))
 
 
-def _wanted(tables: ResetTables, header: ResetGroupOffset, config: TopicConfig) -> dict[int, int]:
+def _wanted(broker: BrokerService, header: ResetGroupOffset, config: TopicConfig) -> dict[int, int]:
     """Return the new offset of each queue that is meant."""
     topic = header.topic
     if header.queue_id < 0:
         return {
-            queue_id: _offset_at(tables, topic, queue_id, header.timestamp_ms)
-            for queue_id in stored_queue_ids(tables.store, topic, config.read_queue_count)
+            queue_id: _offset_at(broker, topic, queue_id, header.timestamp_ms)
+            for queue_id in stored_queue_ids(broker.store, topic, config.read_queue_count)
         }
-    tables.topics.check_queue(topic, header.queue_id)
+    broker.tables.topics.check_queue(topic, header.queue_id)
     if header.offset is None or header.offset == -1:
-        return {header.queue_id: _offset_at(tables, topic, header.queue_id, header.timestamp_ms)}
-    begin, end = tables.store.min_offset(topic, header.queue_id), tables.store.max_offset(topic, header.queue_id)
+        return {header.queue_id: _offset_at(broker, topic, header.queue_id, header.timestamp_ms)}
+    begin, end = broker.store.min_offset(topic, header.queue_id), broker.store.max_offset(topic, header.queue_id)
     if not begin <= header.offset <= end:
         raise Rejected(
             ResponseCode.SYSTEM_ERROR, f"Target offset {header.offset} not in consume queue range [{begin}-{end}]"
@@ -97,17 +68,17 @@ def _wanted(tables: ResetTables, header: ResetGroupOffset, config: TopicConfig) 
     return {header.queue_id: header.offset}
 
 
-def _offset_at(tables: ResetTables, topic: str, queue_id: int, timestamp_ms: int) -> int:
+def _offset_at(broker: BrokerService, topic: str, queue_id: int, timestamp_ms: int) -> int:
     if timestamp_ms < 0:
-        return tables.store.max_offset(topic, queue_id)
-    return tables.store.offset_at(topic, queue_id, timestamp_ms)
+        return broker.store.max_offset(topic, queue_id)
+    return broker.store.offset_at(topic, queue_id, timestamp_ms)
 
 
-def _tell_clients(tables: ResetTables, call: Call[ResetGroupOffset], config: TopicConfig) -> Reply:
+def _tell_clients(broker: BrokerService, call: Call[ResetGroupOffset], config: TopicConfig) -> Reply:
     """Push the new offsets to the group's clients: they commit them, each for its own queues."""
     header = call.header
-    offsets = _offsets_of_clients(tables, header, config)
-    group = tables.members.find(header.group)
+    offsets = _offsets_of_clients(broker, header, config)
+    group = broker.clients.members.find(header.group)
     if group is None:
         raise Rejected(
             ResponseCode.CONSUMER_NOT_ONLINE,
@@ -120,18 +91,20 @@ def _tell_clients(tables: ResetTables, call: Call[ResetGroupOffset], config: Top
     body = encode_offset_table(offsets)
     is_cpp = call.command.language == LanguageCode.CPP.name
     pushed = ResetClientOffset(group=header.group, topic=header.topic, timestamp_ms=header.timestamp_ms)
-    for connection in tables.members.connections(header.group):
+    for connection in broker.clients.members.connections(header.group):
         connection.send_oneway(pushed, encode_offset_list(offsets) if is_cpp else body)
     return Reply(body=body)
 
 
-def _offsets_of_clients(tables: ResetTables, header: ResetGroupOffset, config: TopicConfig) -> dict[MessageQueue, int]:
+def _offsets_of_clients(
+    broker: BrokerService, header: ResetGroupOffset, config: TopicConfig
+) -> dict[MessageQueue, int]:
     offsets = {}
     for queue_id in range(config.write_queue_count):
-        committed = tables.offsets.query(header.group, header.topic, queue_id)
+        committed = broker.tables.offsets.query(header.group, header.topic, queue_id)
         if committed == UNKNOWN:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group:.260}> not exist")
-        wanted = _offset_at(tables, header.topic, queue_id, header.timestamp_ms)
-        queue = MessageQueue(header.topic, tables.broker_name, queue_id)
+        wanted = _offset_at(broker, header.topic, queue_id, header.timestamp_ms)
+        queue = MessageQueue(header.topic, broker.config.broker_name, queue_id)
         offsets[queue] = wanted if header.is_force or wanted < committed else committed
     return offsets

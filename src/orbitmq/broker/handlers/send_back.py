@@ -8,21 +8,16 @@ Source: Java AbstractSendMessageProcessor.consumerSendMsgBack.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from random import Random
-
 from orbitmq.broker.delivery.delay import properties_again
-from orbitmq.broker.delivery.delay_service import DelayService
-from orbitmq.broker.groups.registry import GroupRegistry
-from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.sending.answers import SendAnswers, refusal_of, when_safe
-from orbitmq.broker.topics.registry import TopicRegistry, dead_letter_topic, retry_topic
+from orbitmq.broker.sending.answers import refusal_of, when_safe
+from orbitmq.broker.service import BrokerService
+from orbitmq.broker.topics.registry import dead_letter_topic, retry_topic
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import Rejected, StoreUnavailable
 from orbitmq.model.message import PropertyName
 from orbitmq.model.topic import Perm, TopicConfig
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
-from orbitmq.store import Draft, Store
+from orbitmq.store import Draft
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.headers import ConsumerSendBack
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -30,67 +25,45 @@ from orbitmq.wire.messages.properties import format_properties
 from orbitmq.wire.messages.record import Record
 from orbitmq.wire.pop.handles import normal_topic
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SendBackTables:
-    """What it takes to store a message again.
-
-    Args:
-        ip: this broker's, for remarks.
-        is_writable: False where the broker's own permission forbids sends.
-        random: chooses among the queues of a retry topic.
-    """
-
-    store: Store
-    answers: SendAnswers
-    topics: TopicRegistry
-    groups: GroupRegistry
-    delays: DelayService
-    ip: str
-    is_writable: bool
-    random: Random
-    stats: BrokerStats
-
-
-handlers: Handlers[SendBackTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 FIRST_RETRY_LEVEL = 3
 """10 s; every further attempt waits one level longer."""
 
 
 @handlers.on(ConsumerSendBack)
-def send_back(tables: SendBackTables, call: Call[ConsumerSendBack]) -> Reply | Later:
+def send_back(broker: BrokerService, call: Call[ConsumerSendBack]) -> Reply | Later:
     """Store a message again for its group, delayed; or with the dead letters."""
     header = call.header
-    group = tables.groups.find(header.group, call.now_ms)
+    group = broker.tables.groups.find(header.group, call.now_ms)
     if group is None:
         raise Rejected(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {header.group:.260}")
-    if not tables.is_writable:
-        raise Rejected(ResponseCode.NO_PERMISSION, f"the broker[{tables.ip}] sending message is forbidden")
+    if not broker.is_writable:
+        raise Rejected(ResponseCode.NO_PERMISSION, f"the broker[{broker.address.host.ip}] sending message is forbidden")
     if group.retry_queue_count <= 0:
         return Reply()
-    config = _topic(tables, retry_topic(group.group), group.retry_queue_count, call.now_ms)
-    record = _find_record(tables, header.physical_offset)
-    draft = _again(tables, call, group, config, record)
+    config = _topic(broker, retry_topic(group.group), group.retry_queue_count, call.now_ms)
+    record = _find_record(broker, header.physical_offset)
+    draft = _again(broker, call, group, config, record)
     try:
-        result = tables.store.append(draft)
+        result = broker.store.append(draft)
     except StoreUnavailable as error:
         raise refusal_of(error) from None
-    tables.delays.wake()
-    tables.stats.send_backs.add((record.topic, group.group), 1, 0)
+    broker.sends.delays.wake()
+    broker.monitoring.stats.send_backs.add((record.topic, group.group), 1, 0)
 
-    return when_safe(tables.answers, call, result.end)
+    return when_safe(broker.sends.sending.answers, call, result.end)
 
 
-def _find_record(tables: SendBackTables, physical_offset: int) -> Record:
-    record = tables.store.parsed_at(physical_offset)
+def _find_record(broker: BrokerService, physical_offset: int) -> Record:
+    record = broker.store.parsed_at(physical_offset)
     if record is None:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {physical_offset}")
     return record
 
 
 def _again(
-    tables: SendBackTables, call: Call[ConsumerSendBack], group: GroupConfig, retries: TopicConfig, record: Record
+    broker: BrokerService, call: Call[ConsumerSendBack], group: GroupConfig, retries: TopicConfig, record: Record
 ) -> Draft:
     """Return the message as its group gets it next: delayed in the topic of its retries, or as a dead letter."""
     header = call.header
@@ -103,19 +76,19 @@ def _again(
         properties["DLQ_ORIGIN_TOPIC"] = normal_topic(properties[PropertyName.RETRY_TOPIC], group.group)
         properties["DLQ_ORIGIN_MESSAGE_ID"] = properties[PropertyName.ORIGIN_MESSAGE_ID]
         properties[PropertyName.DELAY] = "0"
-        config = _topic(tables, dead_letter_topic(group.group), 1, call.now_ms)
-        return _draft(tables, config, 1, properties, record)
-    draft = _draft(tables, retries, group.retry_queue_count, properties, record)
+        config = _topic(broker, dead_letter_topic(group.group), 1, call.now_ms)
+        return _draft(broker, config, 1, properties, record)
+    draft = _draft(broker, retries, group.retry_queue_count, properties, record)
     level = header.delay_level or FIRST_RETRY_LEVEL + record.reconsume_times
-    return tables.delays.waiting(draft, properties, level)
+    return broker.sends.delays.waiting(draft, properties, level)
 
 
 def _draft(
-    tables: SendBackTables, config: TopicConfig, queue_count: int, properties: dict[str, str], record: Record
+    broker: BrokerService, config: TopicConfig, queue_count: int, properties: dict[str, str], record: Record
 ) -> Draft:
     return Draft(
         config.topic,
-        tables.random.randrange(max(1, min(queue_count, config.write_queue_count))),
+        broker.context.random.randrange(max(1, min(queue_count, config.write_queue_count))),
         bytes(record.body),
         format_properties(properties),
         record.flag,
@@ -126,8 +99,8 @@ def _draft(
     )
 
 
-def _topic(tables: SendBackTables, topic: str, queue_count: int, now_ms: int) -> TopicConfig:
-    config = tables.topics.create_retry_topic(topic, queue_count, now_ms)
+def _topic(broker: BrokerService, topic: str, queue_count: int, now_ms: int) -> TopicConfig:
+    config = broker.tables.topics.create_retry_topic(topic, queue_count, now_ms)
     if config is None:
         raise Rejected(ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
     if not config.perm & int(Perm.WRITE):

@@ -5,11 +5,10 @@ Source: Java AdminBrokerProcessor.updateAndCreateStaticTopic, which takes any ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from orbitmq.broker.delivery.pulls import Pulls
 from orbitmq.broker.handlers.topics import wanted_config
-from orbitmq.broker.topics.registry import TopicRegistry
+from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.system_topics import is_system_topic
 from orbitmq.broker.topics.table import check_topic_name
 from orbitmq.codes import ResponseCode
@@ -20,36 +19,23 @@ from orbitmq.wire.bodies.document import DOCUMENT_SIZE_MAX
 from orbitmq.wire.bodies.static_topics import decode_mapping
 from orbitmq.wire.headers import CreateStaticTopic
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticTopicTables:
-    """What static topics are made in.
-
-    Args:
-        pulls: those that wait are answered when their queue may have been moved.
-    """
-
-    topics: TopicRegistry
-    pulls: Pulls
-
-
-handlers: Handlers[StaticTopicTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 
 @handlers.on(CreateStaticTopic, body_size_max=DOCUMENT_SIZE_MAX)
-def create_static_topic(tables: StaticTopicTables, call: Call[CreateStaticTopic]) -> Reply | Later:
+def create_static_topic(broker: BrokerService, call: Call[CreateStaticTopic]) -> Reply | Later:
     """Create or change a static topic; the answer comes when the NameServers know which queues this broker leads."""
     header = call.header
     check_topic_name(header.topic)
     if is_system_topic(header.topic):
         raise Rejected(ResponseCode.INVALID_PARAMETER, f"The topic[{header.topic}] is conflict with system topic.")
     mapping = decode_mapping(call.command.body, size_max=DOCUMENT_SIZE_MAX)
-    _check_is_meant(mapping, header.topic, tables.topics.static.broker_name)
+    _check_is_meant(mapping, header.topic, broker.tables.topics.static.broker_name)
     config = replace(wanted_config(header), order=False)  # as in Java, whose static topics have none
-    tables.topics.update_static(
+    broker.tables.topics.update_static(
         config, mapping, call.now_ms, lambda: call.answer(Reply()), is_forced=bool(header.force)
     )
-    tables.pulls.end_waits(header.topic)
+    broker.delivery.pulls.end_waits(header.topic)
     return LATER
 
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
-from orbitmq.broker.delivery.pulls import Pulls
-from orbitmq.broker.groups.members import GroupMembers
-from orbitmq.broker.groups.offsets import UNKNOWN, GroupOffsets
-from orbitmq.broker.monitoring.creations import CreationTimes
+from orbitmq.broker.groups.offsets import UNKNOWN
 from orbitmq.broker.monitoring.progress import group_progress, stored_at_ms, stored_queue_ids
-from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.pop.service import PopService
-from orbitmq.broker.timers.service import TimerService
+from orbitmq.broker.registration.addresses import vip_port
+from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.attributes import parse_attribute_changes, wants_mixed_messages
-from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.broker.topics.system_topics import is_system_topic
 from orbitmq.broker.topics.table import check_topic_name
 from orbitmq.codes import ResponseCode, Version
@@ -22,9 +17,7 @@ from orbitmq.errors import Rejected
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
-from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.dispatch.work import in_turns, joined
-from orbitmq.store import Store
 from orbitmq.wire.bodies.groups import encode_group_list
 from orbitmq.wire.bodies.static_topics import (
     MappingTable,
@@ -55,37 +48,7 @@ from orbitmq.wire.headers import (
 )
 from orbitmq.wire.pop.handles import RETRY_V1, RETRY_V2, pop_retry_topic
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicTables:
-    """Everything that knows of topics.
-
-    Args:
-        broker_name: this broker's, as queues carry it.
-        system_topics: the names that are the broker's own.
-        takes_mixed: topics may say that they take messages of every type (enableMixedMessageType).
-        clears_retries: a topic that is deleted takes the retries of its popped messages along.
-        creations: told how long it takes to make topics.
-        slave_port: where Java's slaves ask for the topics: the VIP port.
-    """
-
-    topics: TopicRegistry
-    store: Store
-    pulls: Pulls
-    pop: PopService
-    timers: TimerService
-    members: GroupMembers[Peer]
-    offsets: GroupOffsets
-    broker_name: str
-    system_topics: Iterable[str]
-    stats: BrokerStats
-    takes_mixed: bool
-    clears_retries: bool
-    creations: CreationTimes
-    slave_port: int
-
-
-handlers: Handlers[TopicTables] = Handlers()
+handlers: Handlers[BrokerService] = Handlers()
 
 _TAKE_CHANGES = (Version.V5_3_2, Version.V5_3_3)
 """Java's slaves that take attributes only as changes, and no topic at all where one has others (apache/rocketmq#9499)."""
@@ -96,18 +59,18 @@ LIST_SIZE_MAX = 1024 * 1024
 
 
 @handlers.on(CreateTopic)
-def create_topic(tables: TopicTables, call: Call[CreateTopic]) -> Reply | Later:
+def create_topic(broker: BrokerService, call: Call[CreateTopic]) -> Reply | Later:
     """Create or change a topic; the answer comes when the NameServers know it, so that its route can be asked."""
-    with tables.creations.measure() as made:
-        config = _asked_for(tables, call.header)
-        tables.topics.update(config, call.now_ms, _answer(call, made))
+    with broker.monitoring.topic_creations.measure() as made:
+        config = _asked_for(broker, call.header)
+        broker.tables.topics.update(config, call.now_ms, _answer(call, made))
     return LATER
 
 
-def _asked_for(tables: TopicTables, header: CreateTopic) -> TopicConfig:
-    _check_may_change(tables, header.topic)
+def _asked_for(broker: BrokerService, header: CreateTopic) -> TopicConfig:
+    _check_may_change(broker, header.topic)
     config = wanted_config(header)
-    _check_type(tables, config)
+    _check_type(broker, config)
     return config
 
 
@@ -140,63 +103,65 @@ def _answer(call: Call[CreateTopic] | Call[CreateTopics], made: Callable[[], Non
 
 
 @handlers.on(CreateTopics, body_size_max=LIST_SIZE_MAX)
-def create_topics(tables: TopicTables, call: Call[CreateTopics]) -> Reply | Later:
+def create_topics(broker: BrokerService, call: Call[CreateTopics]) -> Reply | Later:
     """Create or change many topics, all or none.
 
     Java changes nothing as soon as one of them is the same as before, and says that it did.
     """
-    with tables.creations.measure() as made:
+    with broker.monitoring.topic_creations.measure() as made:
         configs = decode_topic_configs(call.command.body, size_max=LIST_SIZE_MAX)
         for config in configs:
-            _check_may_change(tables, config.topic)
-            _check_type(tables, config)
-        tables.topics.update_all(configs, call.now_ms, _answer(call, made))
+            _check_may_change(broker, config.topic)
+            _check_type(broker, config)
+        broker.tables.topics.update_all(configs, call.now_ms, _answer(call, made))
     return LATER
 
 
 @handlers.on(DeleteTopicInBroker)
-def delete_topic(tables: TopicTables, call: Call[DeleteTopicInBroker]) -> Reply | Later:
+def delete_topic(broker: BrokerService, call: Call[DeleteTopicInBroker]) -> Reply | Later:
     """Delete a topic with its queues, all groups' offsets in it, and the retries of its popped messages."""
     topic = call.header.topic
-    _check_may_change(tables, topic)
-    retries = _pop_retries(tables, topic) if tables.clears_retries else []
+    _check_may_change(broker, topic)
+    retries = _pop_retries(broker, topic) if broker.config.clear_retry_topic_when_delete_topic else []
 
     def remove() -> None:
         for name in (topic, *retries):
-            tables.store.delete_topic(name)
-            tables.offsets.forget_topic(name)
-            tables.pulls.answer_topic(name)
-            tables.pop.answer_topic(name)
-            tables.stats.forget_topic(name)
-            tables.timers.metrics.forget(name)
+            broker.store.delete_topic(name)
+            broker.tables.offsets.forget_topic(name)
+            broker.delivery.pulls.answer_topic(name)
+            broker.delivery.pop.answer_topic(name)
+            broker.monitoring.stats.forget_topic(name)
+            broker.sends.timers.metrics.forget(name)
 
-    tables.topics.delete(topic, call.now_ms, remove, lambda: call.answer(Reply()), retries=retries)
+    broker.tables.topics.delete(topic, call.now_ms, remove, lambda: call.answer(Reply()), retries=retries)
     return LATER
 
 
-def _pop_retries(tables: TopicTables, topic: str) -> list[str]:
+def _pop_retries(broker: BrokerService, topic: str) -> list[str]:
     """Return the topics of retries that groups with offsets in a topic have for its popped messages."""
-    names = [pop_retry_topic(topic, group, kind) for group in tables.offsets.groups_of(topic) for kind in POP_RETRIES]
-    return [name for name in dict.fromkeys(names) if tables.topics.get(name) is not None]
+    names = [
+        pop_retry_topic(topic, group, kind) for group in broker.tables.offsets.groups_of(topic) for kind in POP_RETRIES
+    ]
+    return [name for name in dict.fromkeys(names) if broker.tables.topics.get(name) is not None]
 
 
-def _check_type(tables: TopicTables, config: TopicConfig) -> None:
-    if not tables.takes_mixed and wants_mixed_messages(config.attributes):
+def _check_type(broker: BrokerService, config: TopicConfig) -> None:
+    if not broker.config.enable_mixed_message_type and wants_mixed_messages(config.attributes):
         raise Rejected(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
 
 
-def _check_may_change(tables: TopicTables, topic: str) -> None:
+def _check_may_change(broker: BrokerService, topic: str) -> None:
     check_topic_name(topic)
-    if is_system_topic(topic) or topic in tables.system_topics:
+    if is_system_topic(topic) or topic in broker.system_topics:
         raise Rejected(ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic.")
 
 
 @handlers.on(GetAllTopicConfig)
-def get_all_topic_config(tables: TopicTables, call: Call[GetAllTopicConfig]) -> Reply | Later:
+def get_all_topic_config(broker: BrokerService, call: Call[GetAllTopicConfig]) -> Reply | Later:
     """Answer with the whole topic table, as it is now."""
-    table, static = tables.topics.table, tables.topics.static
+    table, static = broker.tables.topics.table, broker.tables.topics.static
     found = TopicTable(table.version, table.all)
-    if call.command.version in _TAKE_CHANGES and call.connection.local_port == tables.slave_port:
+    if call.command.version in _TAKE_CHANGES and call.connection.local_port == vip_port(broker.address.host.port):
         found = found._replace(topics={name: _with_changes(config) for name, config in found.topics.items()})
     if static.mappings:
         mappings = MappingTable(static.table.version, static.mappings)
@@ -212,77 +177,77 @@ def _with_changes(config: TopicConfig) -> TopicConfig:
 
 
 @handlers.on(GetTopicConfig)
-def get_topic_config(tables: TopicTables, call: Call[GetTopicConfig]) -> Reply:
+def get_topic_config(broker: BrokerService, call: Call[GetTopicConfig]) -> Reply:
     """Answer with one topic's configuration, and a static topic's mapping where that is asked for."""
-    config = tables.topics.get(call.header.topic)
+    config = broker.tables.topics.get(call.header.topic)
     if config is None:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {call.header.topic:.260}")
-    mapping = tables.topics.static.mappings.get(config.topic)
+    mapping = broker.tables.topics.static.mappings.get(config.topic)
     if mapping is not None and (call.command.ext_fields or {}).get("lo") == "true":
         return Reply(body=encode_topic_and_mapping(config, mapping))
     return Reply(body=encode_topic_config(config))
 
 
 @handlers.on(GetSystemTopicsOfBroker)
-def get_system_topics(tables: TopicTables, call: Call[GetSystemTopicsOfBroker]) -> Reply:
+def get_system_topics(broker: BrokerService, call: Call[GetSystemTopicsOfBroker]) -> Reply:
     """Answer with the names that are this broker's own."""
-    return Reply(body=encode_topic_list(tables.system_topics))
+    return Reply(body=encode_topic_list(broker.system_topics))
 
 
 @handlers.on(QueryTopicConsumers)
-def query_topic_consumers(tables: TopicTables, call: Call[QueryTopicConsumers]) -> Reply:
+def query_topic_consumers(broker: BrokerService, call: Call[QueryTopicConsumers]) -> Reply:
     """Answer with the groups that read a topic now or have offsets in it."""
     topic = call.header.topic
-    groups = dict.fromkeys(tables.members.groups_of(topic) + tables.offsets.groups_of(topic))
+    groups = dict.fromkeys(broker.clients.members.groups_of(topic) + broker.tables.offsets.groups_of(topic))
     return Reply(body=encode_group_list(groups))
 
 
 @handlers.on(GetTopicStats)
-def get_topic_stats(tables: TopicTables, call: Call[GetTopicStats]) -> Reply:
+def get_topic_stats(broker: BrokerService, call: Call[GetTopicStats]) -> Reply:
     """Answer with the bounds of every queue of a topic, also of the empty ones."""
     stats = {}
-    config = tables.topics.get(call.header.topic)
+    config = broker.tables.topics.get(call.header.topic)
     if config is None:
         raise Rejected(ResponseCode.TOPIC_NOT_EXIST, f"topic[{call.header.topic:.260}] not exist")
-    for queue in _queues(tables, config, config.queue_count):
-        end = tables.store.max_offset(queue.topic, queue.queue_id)
+    for queue in _queues(broker, config, config.queue_count):
+        end = broker.store.max_offset(queue.topic, queue.queue_id)
         stats[queue] = QueueStats(
-            tables.store.min_offset(queue.topic, queue.queue_id), end, stored_at_ms(tables.store, queue, end - 1)
+            broker.store.min_offset(queue.topic, queue.queue_id), end, stored_at_ms(broker.store, queue, end - 1)
         )
-    return Reply(body=encode_topic_stats(stats, tables.stats.puts.rate(config.topic)))
+    return Reply(body=encode_topic_stats(stats, broker.monitoring.stats.puts.rate(config.topic)))
 
 
 @handlers.on(GetConsumeStats)
-def get_consume_stats(tables: TopicTables, call: Call[GetConsumeStats]) -> Reply:
+def get_consume_stats(broker: BrokerService, call: Call[GetConsumeStats]) -> Reply:
     """Answer with how far a group is behind in every queue of its topics."""
     group = call.header.consumer_group
     stats: dict[MessageQueue, QueueProgress] = {}
     rate = 0.0
-    for topic in _topics_of(tables, call.header):
-        config = tables.topics.get(topic)
+    for topic in _topics_of(broker, call.header):
+        config = broker.tables.topics.get(topic)
         if config is not None:
             count = config.read_queue_count
             # mqadmin looks for a group's place in the items of a logical queue: 0 would be one.
-            unknown = UNKNOWN if topic in tables.topics.static.mappings else 0
-            pulled = tables.stats.pulled
+            unknown = UNKNOWN if topic in broker.tables.topics.static.mappings else 0
+            pulled = broker.monitoring.stats.pulled
             stats |= group_progress(
-                tables.store, tables.offsets, pulled, tables.broker_name, group, topic, count, unknown
+                broker.store, broker.tables.offsets, pulled, broker.config.broker_name, group, topic, count, unknown
             )
-            rate += tables.stats.gets.rate((topic, group))
+            rate += broker.monitoring.stats.gets.rate((topic, group))
     return Reply(body=encode_consume_stats(stats, rate))
 
 
-def _topics_of(tables: TopicTables, header: GetConsumeStats) -> list[str]:
+def _topics_of(broker: BrokerService, header: GetConsumeStats) -> list[str]:
     """Return the topics that are asked for; all that the group has offsets in, but for those it reads no more."""
     if header.topic_list:
         return [topic for topic in header.topic_list.split(";") if topic]
-    found = [header.topic] if header.topic else tables.offsets.topics_of(header.consumer_group)
-    consumers = tables.members.find(header.consumer_group)
+    found = [header.topic] if header.topic else broker.tables.offsets.topics_of(header.consumer_group)
+    consumers = broker.clients.members.find(header.consumer_group)
     if consumers is None or not consumers.subscriptions:
         return found
     return [topic for topic in found if topic in consumers.subscriptions]
 
 
-def _queues(tables: TopicTables, config: TopicConfig, count: int) -> list[MessageQueue]:
-    queue_ids = stored_queue_ids(tables.store, config.topic, count)
-    return [MessageQueue(config.topic, tables.broker_name, queue_id) for queue_id in queue_ids]
+def _queues(broker: BrokerService, config: TopicConfig, count: int) -> list[MessageQueue]:
+    queue_ids = stored_queue_ids(broker.store, config.topic, count)
+    return [MessageQueue(config.topic, broker.config.broker_name, queue_id) for queue_id in queue_ids]

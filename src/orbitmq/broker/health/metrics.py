@@ -155,7 +155,7 @@ class BrokerMetrics:
     def _producers(self) -> Series:
         found: dict[tuple[str, str], int] = {}
         work = SeriesWork()
-        for _, members in tuple(self._service.clients.membership.members.producers.items()):
+        for _, members in tuple(self._service.clients.members.producers.items()):
             for member in members.values():
                 _count(found, (member.language.lower(), version_name(member.version).lower()))
             if work.is_a_part_done(len(members)):
@@ -164,7 +164,7 @@ class BrokerMetrics:
 
     def _consumers(self) -> Series:
         work = SeriesWork()
-        for name, group in first_of(self._service.clients.membership.members.consumers, self._series_max):
+        for name, group in first_of(self._service.clients.members.consumers, self._series_max):
             found: dict[tuple[str, str], int] = {}
             for member in group.members.values():
                 _count(found, (member.language.lower(), version_name(member.version).lower()))
@@ -280,7 +280,7 @@ class BrokerMetrics:
             "rocketmq_messages_in_total": service.tables.topics.table.all,
             "rocketmq_consumer_lag_messages": service.tables.offsets.all,
             "rocketmq_messages_out_total": service.monitoring.stats.gets.all,
-            "rocketmq_consumer_connections": service.clients.membership.members.consumers,
+            "rocketmq_consumer_connections": service.clients.members.consumers,
         }
         left = [((name,), max(0, len(table) - self._series_max)) for name, table in tables.items()]
         text = "Series that metricsOtelCardinalityLimit leaves out"

@@ -8,6 +8,7 @@ from orbitmq.broker.groups.membership import Membership
 from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.broker.groups.topic_routes import RouteLookup
 from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
+from orbitmq.net.dispatch.peer import Peer
 
 
 class Clients:
@@ -16,12 +17,13 @@ class Clients:
     def __init__(self, context: BrokerContext, links: BrokerLinks) -> None:
         config = context.config
         self.locks = QueueLocks(config.rebalance_lock_max_live_time, config.rebalance_lock_grace_time)
+        self.members: GroupMembers[Peer] = GroupMembers()
         self.membership = Membership(
-            GroupMembers(),
+            self.members,
             silence_ms=config.channel_expired_timeout,
             clock=context.monotonic,
             is_notifying=config.notify_consumer_ids_changed_enable,
             locks=self.locks,
         )
-        self.queries = ConsumerQueries(self.membership.members)
+        self.queries = ConsumerQueries(self.members)
         self.routes = RouteLookup(links.ask_route, context.monotonic)

@@ -68,9 +68,7 @@ class Sends:
             copies=copies,
         )
         self.transactions = self._open_transactions()
-        self.transaction_checks = TransactionChecks(
-            clients.membership.members, host=address.host, broker_name=config.broker_name
-        )
+        self.transaction_checks = TransactionChecks(clients.members, host=address.host, broker_name=config.broker_name)
         self.transaction_service = TransactionService(
             self.transactions,
             self.transaction_checks,
@@ -81,7 +79,7 @@ class Sends:
             monotonic=context.monotonic,
         )
         self.reply_pushes = ReplyPushes(
-            clients.membership.members, count_max=config.reply_pushes_max, size_max=config.reply_pushes_size_max
+            clients.members, count_max=config.reply_pushes_max, size_max=config.reply_pushes_size_max
         )
         self.sending = self._send_tables(config, LargeBatches(config.large_batches_max))
 

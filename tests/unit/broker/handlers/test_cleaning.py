@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.handlers.cleaning import (
-    CleaningTables,
     clean_expired_consume_queues,
     clean_unused_topics,
     delete_expired_commit_log,
@@ -33,7 +32,7 @@ from orbitmq.wire.headers import (
     SearchOffset,
     UpdateConsumerOffset,
 )
-from unit.broker.parts import Registries, call, memory_store
+from unit.broker.parts import Registries, broker_of, call, memory_store
 from waiting import until
 
 from ..parts import Serve
@@ -49,29 +48,29 @@ class Answered:
         self.topics.append(topic)
 
 
-def tables_of(disk: FakeDisk | None = None) -> CleaningTables:
-    return CleaningTables(store=memory_store(disk), topics=Registries().topics, pulls=Answered())  # type: ignore[arg-type]
+def broker_on(disk: FakeDisk | None = None) -> Any:
+    return broker_of(Registries(), store=memory_store(disk), delivery_pulls=Answered())
 
 
 def test_queues_of_topics_that_are_not_in_the_table_are_deleted_and_no_other() -> None:
-    tables = tables_of()
-    tables.topics.update(plain_topic("kept", 1), 0)
+    broker = broker_on()
+    broker.tables.topics.update(plain_topic("kept", 1), 0)
     for topic in ("kept", "gone", "gone too", SCHEDULE_TOPIC):
-        tables.store.append(Draft(topic, 0, b"x"))
-    assert clean_unused_topics(tables, call(CleanUnusedTopics())).code == 0
-    assert tables.store.topics() == [SCHEDULE_TOPIC, "kept"]
-    assert tables.pulls.topics == ["gone", "gone too"]  # type: ignore[attr-defined]
+        broker.store.append(Draft(topic, 0, b"x"))
+    assert clean_unused_topics(broker, call(CleanUnusedTopics())).code == 0
+    assert broker.store.topics() == [SCHEDULE_TOPIC, "kept"]
+    assert broker.delivery.pulls.topics == ["gone", "gone too"]
 
 
 def test_a_disk_that_does_not_take_the_deletion_is_told_of() -> None:
     disk = FakeDisk()
-    tables = tables_of(disk)
-    tables.store.append(Draft("gone", 0, b"x"))
+    broker = broker_on(disk)
+    broker.store.append(Draft("gone", 0, b"x"))
     disk.failures["write"] = OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(Rejected, match="No space left") as refused:
-        clean_unused_topics(tables, call(CleanUnusedTopics()))
+        clean_unused_topics(broker, call(CleanUnusedTopics()))
     assert refused.value.code == ResponseCode.SERVICE_NOT_AVAILABLE
-    assert tables.store.topics() == ["gone"]
+    assert broker.store.topics() == ["gone"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_a_request_begins_the_deletion(
 ) -> None:
     begun: list[str] = []
     monkeypatch.setattr(Retention, method, lambda retention: begun.append(method))
-    assert handle(tables_of(), call(header)).code == 0  # type: ignore[operator]
+    assert handle(broker_on(), call(header)).code == 0  # type: ignore[operator]
     assert begun == [method]
 
 

@@ -111,8 +111,8 @@ async def test_a_bare_heartbeat_of_a_stranger_asks_for_its_subscriptions(harness
 )
 async def test_a_bad_heartbeat_is_refused_and_changes_nothing(body: bytes, code: int, harness: Harness) -> None:
     assert await harness.code(HeartbeatRequest(), body) == code
-    assert not harness.broker.service.clients.membership.members.consumers
-    assert not harness.broker.service.clients.membership.members.producers
+    assert not harness.broker.service.clients.members.consumers
+    assert not harness.broker.service.clients.members.producers
 
 
 async def test_where_groups_are_not_made_by_themselves_a_strangers_heartbeat_is_refused(serve: Serve) -> None:

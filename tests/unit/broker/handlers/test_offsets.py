@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from orbitmq.broker.delivery import in_memory_check
-from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.handlers import offsets as handlers
 from orbitmq.errors import Rejected
 from orbitmq.model.topic import TopicConfig
@@ -28,7 +27,7 @@ from orbitmq.wire.headers import (
     UpdateConsumerOffset,
 )
 from unit.broker.conftest import Harness
-from unit.broker.parts import Registries, Serve, call, memory_store
+from unit.broker.parts import Registries, Serve, broker_of, call, memory_store
 
 
 def commit(offset: int, **fields: Any) -> UpdateConsumerOffset:
@@ -41,13 +40,10 @@ def query(**fields: Any) -> QueryConsumerOffset:
     return QueryConsumerOffset(**settings | fields)
 
 
-def tables_of(store: Store) -> handlers.OffsetTables:
+def broker_with(store: Store) -> Any:
     registries = Registries()
     registries.topics.update(TopicConfig(topic="t", read_queue_count=1, write_queue_count=1), 0)
-    pops: Any = None  # nothing is set here
-    return handlers.OffsetTables(
-        store=store, topics=registries.topics, offsets=GroupOffsets(), groups=registries.groups, pop=pops
-    )
+    return broker_of(registries, store=store)
 
 
 async def test_a_committed_offset_comes_back_after_a_restart(serve: Serve) -> None:
@@ -142,12 +138,12 @@ def test_a_queue_is_in_memory_up_to_a_size_behind_its_own_first_message(monkeypa
     for topic in ("before", "t", "t"):
         store.append(Draft(topic, 0, b"x"))
     size = store.max_physical_offset - store.message_at("t", 0, 0).physical_offset
-    tables = tables_of(store)
+    broker = broker_with(store)
     monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", size)
-    assert handlers.query_consumer_offset(tables, call(query())).header == OffsetResponse(offset=0)
+    assert handlers.query_consumer_offset(broker, call(query())).header == OffsetResponse(offset=0)
     monkeypatch.setattr(in_memory_check, "IN_MEMORY_SIZE", size - 1)
     with pytest.raises(Rejected, match="boot first"):
-        handlers.query_consumer_offset(tables, call(query()))
+        handlers.query_consumer_offset(broker, call(query()))
 
 
 def test_a_queue_whose_very_first_message_is_gone_is_not_in_memory() -> None:
@@ -159,9 +155,9 @@ def test_a_queue_whose_very_first_message_is_gone_is_not_in_memory() -> None:
     disk.remove(Path("/store/commitlog") / f"{0:020}")
     store = memory_store(disk)
     assert store.min_offset("t", 0) == 1
-    tables = tables_of(store)
+    broker = broker_with(store)
     with pytest.raises(Rejected, match="boot first"):
-        handlers.query_consumer_offset(tables, call(query()))
+        handlers.query_consumer_offset(broker, call(query()))
 
 
 async def test_a_group_is_told_from_when_its_last_message_is_and_how_long_the_next_one_waits(harness: Harness) -> None:

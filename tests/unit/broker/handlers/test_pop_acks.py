@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orbitmq.broker.handlers.consumer_handlers import pop_tables
+from orbitmq.broker.handlers.pop import PopTables
 from orbitmq.broker.handlers.pop_acks import acknowledge_batch
 from orbitmq.model.message import StoredMessage
 from orbitmq.net.dispatch.handlers import LATER
@@ -128,7 +128,7 @@ async def test_acks_of_many_checkpoints_are_noted_step_by_step(harness: Any) -> 
     acks = [BatchAck("g", "t", "0", number, 0, 0, 5, 60_000, [number]) for number in range(250)]
     body, peer = encode_batch_acks("a", acks), FakePeer()
     await harness.send()
-    assert acknowledge_batch(pop_tables(harness.broker.service), call(BatchAckMessages(), body, peer=peer)) is LATER
+    assert acknowledge_batch(PopTables.of(harness.broker.service), call(BatchAckMessages(), body, peer=peer)) is LATER
     assert (peer.turns, [reply.code for reply in peer.replies]) == (4, [0])
 
 

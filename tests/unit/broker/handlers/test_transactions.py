@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cases import each_case
-from orbitmq.broker.handlers.transactions import TransactionTables, end_transaction, resume_check_half_message
+from orbitmq.broker.handlers.transactions import end_transaction, resume_check_half_message
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, Rejected, StoreBusy, StoreUnavailable
 from orbitmq.model.topic import GIVEN_UP_TOPIC, HALF_TOPIC
@@ -15,7 +16,7 @@ from orbitmq.wire.headers import EndTransaction, ResumeCheckHalfMessage, SendRes
 from orbitmq.wire.messages.message_id import offset_message_id, parse_offset_message_id
 from orbitmq.wire.messages.properties import format_properties
 
-from ..parts import HOST, FakePeer, Serve, call
+from ..parts import HOST, FakePeer, Registries, Serve, broker_of, call
 
 HALF = format_properties({"TRAN_MSG": "true", "PGROUP": "p", "UNIQ_KEY": "K1", "TAGS": "a"}).decode()
 
@@ -121,10 +122,10 @@ class Ends:
     (Rejected(604, "late"), 604),
 )
 def test_what_the_store_refuses_is_told_as_for_sends(error: Exception, code: int) -> None:
-    tables = TransactionTables(answers=None, transactions=Ends(error))  # type: ignore[arg-type]
+    broker = broker_of(Registries(), sends_transactions=Ends(error), sends_sending=SimpleNamespace(answers=None))
     sent = SendResponse(message_id=offset_message_id(HOST, 5), queue_id=0, queue_offset=0)
     with pytest.raises(Rejected) as refused:
-        end_transaction(tables, call(end_header(sent)))
+        end_transaction(broker, call(end_header(sent)))
     assert refused.value.code == code
 
 
@@ -147,9 +148,9 @@ async def test_a_message_that_was_given_up_is_resumed_by_its_id(serve: Serve) ->
 
 @each_case((StoreUnavailable("full"), 14), (StoreBusy("busy"), 2))
 def test_nothing_is_resumed_while_the_store_takes_nothing(error: Exception, code: int) -> None:
-    tables = TransactionTables(answers=None, transactions=Ends(error))  # type: ignore[arg-type]
+    broker = broker_of(Registries(), sends_transactions=Ends(error), sends_sending=SimpleNamespace(answers=None))
     with pytest.raises(Rejected) as refused:
-        resume_check_half_message(tables, call(ResumeCheckHalfMessage(message_id=offset_message_id(HOST, 5))))
+        resume_check_half_message(broker, call(ResumeCheckHalfMessage(message_id=offset_message_id(HOST, 5))))
     assert refused.value.code == code
 
 
@@ -170,6 +171,7 @@ def test_an_end_is_answered_when_it_is_as_safe_as_a_send(safety: ResponseCode, c
             return type("Result", (), {"end": 9})()
 
     sent = SendResponse(message_id=offset_message_id(HOST, 5), queue_id=0, queue_offset=0)
+    broker = broker_of(Registries(), sends_transactions=Ended(), sends_sending=SimpleNamespace(answers=Waiting()))
     asked = call(end_header(sent), peer=(peer := FakePeer()))
-    assert end_transaction(TransactionTables(answers=Waiting(), transactions=Ended()), asked) is LATER  # type: ignore[arg-type]
+    assert end_transaction(broker, asked) is LATER
     assert [reply.code for reply in peer.replies] == [code]

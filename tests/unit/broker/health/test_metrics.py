@@ -192,7 +192,7 @@ def many(topics: int, queues: int, *, limit: int = 50_000) -> BrokerMetrics:
         delivery=SimpleNamespace(
             pop=SimpleNamespace(revive_log=SimpleNamespace(checkpoints=SimpleNamespace(in_flight={})))
         ),
-        clients=SimpleNamespace(membership=SimpleNamespace(members=SimpleNamespace(consumers={}, producers={}))),
+        clients=SimpleNamespace(members=SimpleNamespace(consumers={}, producers={})),
     )
     server: Any = SimpleNamespace()
     monitor: Any = SimpleNamespace(process_stats=None)
