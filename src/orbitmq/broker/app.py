@@ -15,19 +15,16 @@ from random import Random
 from typing import Any
 
 from orbitmq.broker.access.control import AccessControl
-from orbitmq.broker.acl import make_client_security, make_server_security
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.context import BrokerContext, BrokerLinks
 from orbitmq.broker.fast_path.paths import FastPaths, broker_fast_path
 from orbitmq.broker.handlers import HANDLERS
 from orbitmq.broker.handlers.pop import PopTables
 from orbitmq.broker.handlers.pull import PullTables
 from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.health.pages import start_http
-from orbitmq.broker.housekeeping import Housekeeping
+from orbitmq.broker.housekeeping import Housekeeping, broker_housekeeping
 from orbitmq.broker.limits import descriptor_warnings, port_limits
-from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
-from orbitmq.broker.parts.tables import StoredTables
-from orbitmq.broker.periodic_jobs import broker_housekeeping
 from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
 from orbitmq.broker.registration.addresses import (
     AnnouncedAddressCheck,
@@ -39,9 +36,11 @@ from orbitmq.broker.registration.addresses import (
 )
 from orbitmq.broker.registration.other_servers import OtherServers
 from orbitmq.broker.replication.role import ControlledRole, EpochFile
+from orbitmq.broker.security import make_client_security, make_server_security
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.settings.changes import with_kept_changes
 from orbitmq.broker.settings.store_settings import retention_rules, store_config
+from orbitmq.broker.tables import StoredTables
 from orbitmq.broker.topics.retention import TopicRetention
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.errors import ConfigError

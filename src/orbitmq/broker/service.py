@@ -2,19 +2,169 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.context import BrokerContext, BrokerLinks
+from orbitmq.broker.delivery.filters import Filters, compile_or_error
+from orbitmq.broker.delivery.pulls import Pulls
+from orbitmq.broker.groups.consumer_queries import ConsumerQueries
+from orbitmq.broker.groups.members import GroupMembers
+from orbitmq.broker.groups.membership import Membership
+from orbitmq.broker.groups.queue_locks import QueueLocks
+from orbitmq.broker.groups.topic_routes import RouteLookup
+from orbitmq.broker.monitoring.creations import CreationTimes
 from orbitmq.broker.monitoring.runtime_info import RuntimeInfo
-from orbitmq.broker.parts.clients import Clients
-from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
-from orbitmq.broker.parts.delivery import Delivery
-from orbitmq.broker.parts.monitoring import Monitoring
-from orbitmq.broker.parts.replication import Following, follow_rules
-from orbitmq.broker.parts.sends import Sends
-from orbitmq.broker.parts.tables import StoredTables, Tables
-from orbitmq.broker.replication.listener import SlaveListener
+from orbitmq.broker.monitoring.stats import BrokerStats
+from orbitmq.broker.pop.service import PopService
+from orbitmq.broker.replication.follower import Follower
+from orbitmq.broker.replication.listener import FollowRules, SlaveListener
+from orbitmq.broker.replication.metadata import PERIOD_S, MasterProgress, MasterTables
+from orbitmq.broker.replication.slow_readers import SlowReaders
+from orbitmq.broker.sends import Sends
 from orbitmq.broker.settings.changes import RunTimeSettings, kept_without_effect
+from orbitmq.broker.tables import StoredTables, Tables
 from orbitmq.broker.topics.system_topics import system_topic_names
+from orbitmq.errors import InvalidExpression
+from orbitmq.filter import PropertyFilter
 from orbitmq.model.topic import Perm
+from orbitmq.net.dispatch.peer import Peer
+
+
+_MEMBER_PERIOD_S = 1.0
+"""How often a member of a controlled group takes over its master's tables: offsets go back by so much after a failover."""
+
+
+class Clients:
+    """The clients of a broker."""
+
+    def __init__(self, context: BrokerContext, links: BrokerLinks) -> None:
+        config = context.config
+        self.locks = QueueLocks(config.rebalance_lock_max_live_time, config.rebalance_lock_grace_time)
+        self.members: GroupMembers[Peer] = GroupMembers()
+        self.membership = Membership(
+            self.members,
+            silence_ms=config.channel_expired_timeout,
+            clock=context.monotonic,
+            is_notifying=config.notify_consumer_ids_changed_enable,
+            locks=self.locks,
+        )
+        self.queries = ConsumerQueries(self.members)
+        self.routes = RouteLookup(links.ask_route, context.monotonic)
+
+
+class Monitoring:
+    """The counters of a broker."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        config = context.config
+        self.stats = BrokerStats(
+            context.clock(),
+            flows_max=config.metrics_otel_cardinality_limit,
+            monotonic_ms=context.monotonic(),
+            system_topics=system_topic_names(config),
+        )
+        self.topic_creations = CreationTimes(context.monotonic)
+        self.group_creations = CreationTimes(context.monotonic)
+        self.health: Callable[[], dict[str, Any]] = dict
+        """Describes how the broker is doing, as a JSON document; its monitor sets it."""
+
+
+class Delivery:
+    """What consumers are served with."""
+
+    def __init__(self, context: BrokerContext, tables: Tables, stats: BrokerStats, listener: SlaveListener) -> None:
+        config, store = context.config, context.store
+        self.filters = Filters(
+            takes_sql92=config.enable_property_filter,
+            filters_retries=config.filter_support_retry,
+            compile_aside=_compile_aside,
+        )
+        if config.enable_property_filter:
+            compile_or_error("TRUE")  # makes the parser, which takes a tenth of a second
+        slow_readers = SlowReaders(store, tables.groups.configs, lambda: listener.slaves)
+        self.pulls = Pulls(
+            store,
+            stats,
+            context.monotonic,
+            held_max=config.parked_pulls_max,
+            held_size_max=config.parked_pulls_size_max,
+            count_max=config.max_transfer_count_on_message_in_memory,
+            size_max=config.max_transfer_bytes_on_message_in_memory,
+            suggest=slow_readers.suggest if config.slave_read_enable else None,
+        )
+        self.pop = PopService(
+            config,
+            store,
+            tables.topics,
+            tables.groups,
+            tables.offsets,
+            stats,
+            ordered_path=context.files.ordered_path,
+            host=context.address.host,
+            clock=context.clock,
+            monotonic=context.monotonic,
+            random=context.random,
+        )
+
+
+def _compile_aside(expression: str, done: Callable[[PropertyFilter | InvalidExpression], None]) -> None:
+    """Compile in a thread, which lets the event loop have every second turn."""
+    compiling = asyncio.get_running_loop().run_in_executor(None, compile_or_error, expression)
+    compiling.add_done_callback(lambda found: None if found.cancelled() else done(found.result()))
+
+
+class Following:
+    """Of a slave: what copies the master's log, and what takes over its tables."""
+
+    def __init__(self, context: BrokerContext, links: BrokerLinks, tables: Tables, sends: Sends) -> None:
+        config, store = context.config, context.store
+        self.log = Follower(
+            store,
+            config.mapped_file_size_commit_log,
+            links.ask_master,
+            master=config.ha_master_address,
+            has_name_servers=bool(config.namesrv_addr),
+            heartbeat_ms=config.ha_send_heartbeat_interval,
+            silence_ms=config.ha_housekeeping_interval,
+            role=context.role,
+        )
+        self.tables = MasterTables(
+            links.ask_master,
+            lambda: self.log.master_broker,
+            tables.topics,
+            tables.groups,
+            tables.offsets,
+            store.max_offset,
+            context.clock,
+            MasterProgress(
+                links.ask_master, store.last_stored, sends.delays, sends.timers, context.files.delivered_since_path
+            ),
+            period_s=PERIOD_S if context.role is None else _MEMBER_PERIOD_S,
+            drops_missing=context.role is not None,
+        )
+        store.on_deleted.append(tables.offsets.forget_topic)
+        if context.role is not None:
+            # Before it counts as a member of the sync set, for it may be made the master from then on.
+            self.log.prepare = self.tables.take_over
+            self.log.before_report = self.tables.take_over_waiting
+
+
+def follow_rules(config: BrokerConfig) -> FollowRules:
+    """Return how slaves are served."""
+    return FollowRules(
+        config.mapped_file_size_commit_log,
+        heartbeat_ms=config.ha_send_heartbeat_interval,
+        silence_ms=config.ha_housekeeping_interval,
+        run_size_max=config.ha_transfer_batch_size,
+        gap_max=config.ha_max_gap_not_in_sync,
+        slave_count=max(config.in_sync_replicas - 1, 1),
+        timeout_ms=config.slave_timeout,
+        members_min=config.min_in_sync_replicas,
+        are_waited_for=config.broker_role == "SYNC_MASTER",
+    )
 
 
 class BrokerService:
@@ -41,7 +191,7 @@ class BrokerService:
         stats = self.monitoring.stats
         self.slave_listener = SlaveListener(store, follow_rules(config), context.monotonic, context.role)
         self.delivery = Delivery(context, self.tables, stats, self.slave_listener)
-        self.sends = Sends(context, self.tables, self.clients, stats, self.slave_listener)
+        self.sends = Sends(context, self.tables, self.clients.members, self.clients.locks, stats, self.slave_listener)
         self.following = Following(context, links, self.tables, self.sends)
         self.runtime_info = RuntimeInfo(
             config,

@@ -12,17 +12,17 @@ import pytest
 from cases import each_case
 from orbitmq.broker import housekeeping
 from orbitmq.broker.access.control import AccessControl
-from orbitmq.broker.acl import make_server_security
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.context import BrokerContext, BrokerLinks
 from orbitmq.broker.delivery.delay import format_delay_offsets, schedule
 from orbitmq.broker.groups.members import HeartbeatSource
 from orbitmq.broker.handlers.queue_locks import lock_queues, unlock_queues
 from orbitmq.broker.housekeeping import Housekeeping, PeriodicJob
-from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
-from orbitmq.broker.parts.tables import StoredTables
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.registration.addresses import BrokerAddress
+from orbitmq.broker.security import make_server_security
 from orbitmq.broker.service import BrokerService
+from orbitmq.broker.tables import StoredTables
 from orbitmq.broker.topics.registry import Announced
 from orbitmq.files import replace_file
 from orbitmq.model.group import ConsumerInfo, Heartbeat

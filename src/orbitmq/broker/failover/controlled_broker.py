@@ -19,18 +19,18 @@ from random import Random
 from typing import NamedTuple
 
 from orbitmq.admin.controllers import Controllers
-from orbitmq.broker.acl import make_client_security
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.failover.complete_log import CompleteLog, boot_id
 from orbitmq.broker.failover.identity import IdentityFiles, obtain_id
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
-from orbitmq.broker.parts.tables import StoredTables
 from orbitmq.broker.persistence import ConfigFiles, TableNotes
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, kept_port, reserved_port
 from orbitmq.broker.replication.role import ControlledRole, EpochFile
+from orbitmq.broker.security import make_client_security
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.settings.store_settings import store_config
+from orbitmq.broker.tables import StoredTables
 from orbitmq.clock import Clock, monotonic_ms, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, ConnectionFailed, HeaderError, OrbitError, RemoteRefused, StoreError

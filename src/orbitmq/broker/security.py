@@ -1,4 +1,4 @@
-"""Which role each request of a broker needs, where access control is switched on.
+"""What stands at a broker's port and at its connections to others, and which role each request needs.
 
 A client that only consumes is a reader: that takes pulling, heartbeats, offsets, locks, and sending a message back to be retried.
 One that sends is a writer. What is not named here, now or by mistake later, is administration.

@@ -6,12 +6,12 @@ import logging
 from typing import NamedTuple
 
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.context import BrokerContext, BrokerLinks
 from orbitmq.broker.groups.auto_creation import AutoCreation
 from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets
 from orbitmq.broker.groups.registry import GroupRegistry
 from orbitmq.broker.groups.request_modes import RequestModes
-from orbitmq.broker.parts.context import BrokerContext, BrokerLinks
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.topics.attributes import missing_attribute
 from orbitmq.broker.topics.logical_queues import StaticTopics

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.context import BrokerContext
 from orbitmq.broker.delivery.delay_service import open_delays
 from orbitmq.broker.delivery.delivered_copies import DeliveredCopies, begin_to_follow, find_delivered_copies
+from orbitmq.broker.groups.members import GroupMembers
+from orbitmq.broker.groups.queue_locks import QueueLocks
 from orbitmq.broker.monitoring.half_counts import HalfCounts, parse_counts
 from orbitmq.broker.monitoring.stats import BrokerStats
-from orbitmq.broker.parts.clients import Clients
-from orbitmq.broker.parts.context import BrokerContext
-from orbitmq.broker.parts.tables import Tables
 from orbitmq.broker.replication.listener import SlaveListener
 from orbitmq.broker.sending.answers import SendAnswers
 from orbitmq.broker.sending.large_batches import LargeBatches
@@ -19,6 +19,7 @@ from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.sending.queue_resolver import QueueResolver
 from orbitmq.broker.sending.reply_pushes import ReplyPushes
 from orbitmq.broker.sending.tables import SendTables
+from orbitmq.broker.tables import Tables
 from orbitmq.broker.timers.opening import open_timers
 from orbitmq.broker.topics.system_topics import closed_topics
 from orbitmq.broker.transactions.rules import CheckRules
@@ -27,6 +28,7 @@ from orbitmq.broker.transactions.transactions import Transactions
 from orbitmq.errors import StoreError
 from orbitmq.files import read_generations
 from orbitmq.model.topic import Perm
+from orbitmq.net.dispatch.peer import Peer
 from orbitmq.store.retention.rules import HOUR_MS
 
 log = logging.getLogger(__name__)
@@ -41,12 +43,18 @@ class Sends:
     """
 
     def __init__(
-        self, context: BrokerContext, tables: Tables, clients: Clients, stats: BrokerStats, listener: SlaveListener
+        self,
+        context: BrokerContext,
+        tables: Tables,
+        members: GroupMembers[Peer],
+        locks: QueueLocks,
+        stats: BrokerStats,
+        listener: SlaveListener,
     ) -> None:
         config, files, address = context.config, context.files, context.address
         self._context = context
         self._tables = tables
-        self._clients = clients
+        self._locks = locks
         self._stats = stats
         self._listener = listener
         if config.is_slave:
@@ -68,7 +76,7 @@ class Sends:
             copies=copies,
         )
         self.transactions = self._open_transactions()
-        self.transaction_checks = TransactionChecks(clients.members, host=address.host, broker_name=config.broker_name)
+        self.transaction_checks = TransactionChecks(members, host=address.host, broker_name=config.broker_name)
         self.transaction_service = TransactionService(
             self.transactions,
             self.transaction_checks,
@@ -79,7 +87,7 @@ class Sends:
             monotonic=context.monotonic,
         )
         self.reply_pushes = ReplyPushes(
-            clients.members, count_max=config.reply_pushes_max, size_max=config.reply_pushes_size_max
+            members, count_max=config.reply_pushes_max, size_max=config.reply_pushes_size_max
         )
         self.sending = self._send_tables(config, LargeBatches(config.large_batches_max))
 
@@ -105,7 +113,7 @@ class Sends:
         )
 
     def _send_tables(self, config: BrokerConfig, large_batches: LargeBatches) -> SendTables:
-        context, tables, locks = self._context, self._tables, self._clients.locks
+        context, tables, locks = self._context, self._tables, self._locks
         store, host, is_copied = context.store, context.address.host, config.broker_role == "SYNC_MASTER"
         return SendTables(
             store=store,

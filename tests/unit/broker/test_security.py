@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from cases import each_case
-from orbitmq.broker.acl import role_for
 from orbitmq.broker.app import Broker
 from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.handlers import HANDLERS
+from orbitmq.broker.housekeeping import SWEEP_MS
 from orbitmq.broker.monitoring.runtime_info import WARNINGS
-from orbitmq.broker.periodic_jobs import SWEEP_MS
+from orbitmq.broker.security import role_for
 from orbitmq.errors import ConfigError, ConnectionFailed
 from orbitmq.net.security.accounts import AccountRole
 from orbitmq.net.security.tls import TlsFiles, client_context

@@ -1,1 +1,0 @@
-"""The parts of a broker's state, by what they serve: tables, clients, sends, delivery, replication, monitoring."""
