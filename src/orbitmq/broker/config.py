@@ -21,16 +21,10 @@ from orbitmq.masking import masked_settings
 from orbitmq.model.delay_levels import DELAY_LEVELS_TEXT, DelayLevels, parse_delay_levels
 from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import check_name
-from orbitmq.net.limits import CONNECTIONS_MAX
-from orbitmq.net.security.server_security import ServerSecuritySettings
+from orbitmq.net.security.server_settings import ServerSettings
 from orbitmq.settings import (
-    check_bind_address,
-    check_values,
-    fields_by_key,
-    format_values,
     java_key,
     parse_addresses,
-    parse_value,
     read_properties,
 )
 from orbitmq.store.index.layout import IndexSizes
@@ -54,7 +48,7 @@ def _host_name() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig(ServerSecuritySettings):
+class BrokerConfig(ServerSettings):
     """The settings of a broker at its start. Every value is checked here, and nowhere else."""
 
     # Its identity, and where it registers.
@@ -87,9 +81,6 @@ class BrokerConfig(ServerSecuritySettings):
     SYNC_MASTER at listenPort + 1."""
     broker_ip1: str = ""
     """The address clients are told; empty: the bound address, or this host's own when that is 0.0.0.0."""
-    server_channel_max_idle_time_seconds: int = 120
-    connections_max: int = CONNECTIONS_MAX
-    """Ours: open connections; 0: no limit. Never more than half of the file descriptors: the store needs the others."""
     connections_per_address_max: int = 0
     """Ours: open connections from one IP address; 0: no limit."""
     requests_per_second_max: int = 0
@@ -102,13 +93,8 @@ class BrokerConfig(ServerSecuritySettings):
     """Ours: bytes that may wait for one client that does not read; 0: no limit."""
     waiting_answers_max: int = 64 * _MIB
     """Ours: the same for all clients together; beyond, the client that has read nothing for the longest is disconnected."""
-    server_socket_backlog: int = 1_024
 
     # Ours: what operators see, besides Java's limit of metrics with labels of their own.
-    metrics_port: int = -1
-    """HTTP port of /metrics, /healthz and /readyz; 0 chooses one, -1 has none."""
-    metrics_address: str = "127.0.0.1"
-    """Where the HTTP port listens."""
     metrics_otel_cardinality_limit: int = 50_000
     """Topics, groups, and pairs of them, that metrics tell apart; others are left out."""
 
@@ -337,7 +323,7 @@ class BrokerConfig(ServerSecuritySettings):
 
     def __post_init__(self) -> None:
         check_access(self)
-        check_values(self, _RANGES)
+        self.check(_RANGES)
         if self.is_slave and not self.broker_id:
             raise ConfigError("brokerId", self.broker_id, "an id above 0 for a slave: 0 is the master's")
         for name, allowed in _CHOICES.items():
@@ -356,8 +342,6 @@ class BrokerConfig(ServerSecuritySettings):
             raise ConfigError(
                 "controllerAddr", self.controller_addr, "with enableControllerMode the controllers' addresses"
             )
-        self.check_server_security()
-        check_bind_address("metricsAddress", self.metrics_address)
         try:
             parse_hours(self.delete_when)
         except ValueError:
@@ -413,11 +397,7 @@ class BrokerConfig(ServerSecuritySettings):
         Raises:
             ConfigError: a key holds a value that is not allowed.
         """
-        values: dict[str, Any] = {}
-        for key, text in properties.items():
-            if (known := _FIELDS.get(key)) is not None:
-                values[known.name] = parse_value(key, text, known.type)
-        config = cls(**{**values, **overrides})
+        config = cls(**{**cls.parse(properties), **overrides})
         if config.broker_id and not config.is_slave:
             log.warning("broker.conf: brokerId=%d becomes 0, the id of a master, as brokerRole says", config.broker_id)
             config = replace(config, broker_id=0)  # as Java's BrokerStartup does
@@ -428,7 +408,7 @@ class BrokerConfig(ServerSecuritySettings):
 
     def to_properties(self) -> dict[str, str]:
         """Return RocketMQ's keys with the values in use, sorted."""
-        return masked_settings(format_values(self))
+        return masked_settings(super(BrokerConfig, self).to_properties())
 
 
 _RANGES: dict[str, tuple[int, int]] = {
@@ -449,16 +429,12 @@ _RANGES: dict[str, tuple[int, int]] = {
     "min_in_sync_replicas": (1, 32),
     "controller_heart_beat_timeout_mills": (100, 600_000),
     "slave_timeout": (10, 600_000),
-    "server_channel_max_idle_time_seconds": (0, 86_400),
-    "connections_max": (0, 10_000_000),
     "connections_per_address_max": (0, 10_000_000),
     "requests_per_second_max": (0, 10_000_000),
     "frame_deadline_seconds": (0, 3_600),
     "partial_frames_max": (0, 2**40),
     "write_buffer_max": (0, 2**31 - 1),
     "waiting_answers_max": (0, 2**40),
-    "server_socket_backlog": (1, 65_535),
-    "metrics_port": (-1, 65_535),
     "metrics_otel_cardinality_limit": (0, 1_000_000),
     "flush_interval_commit_log": (1, 60_000),
     "sync_flush_timeout": (100, 600_000),
@@ -530,6 +506,3 @@ IMPLIED_PATHS = {
     "storeCheckpoint": "checkpoint",
     "abortFile": "abort",
 }
-
-
-_FIELDS = fields_by_key(BrokerConfig)

@@ -1,4 +1,4 @@
-"""What stands at a broker's port and at its connections to others, and which role each request needs.
+"""Security of a broker: its port, its connections to others, and which role each request needs.
 
 A client that only consumes is a reader: that takes pulling, heartbeats, offsets, locks, and sending a message back to be retried.
 One that sends is a writer. What is not named here, now or by mistake later, is administration.

@@ -32,7 +32,6 @@ from orbitmq.filter import PropertyFilter
 from orbitmq.model.topic import Perm
 from orbitmq.net.dispatch.peer import Peer
 
-
 _MEMBER_PERIOD_S = 1.0
 """How often a member of a controlled group takes over its master's tables: offsets go back by so much after a failover."""
 

@@ -9,7 +9,6 @@ Source: Java ControllerConfig, NettyServerConfig; docs/reference/controller.md.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,15 +17,10 @@ from typing import Any
 
 from orbitmq.address import parse_address
 from orbitmq.errors import ConfigError, InvalidArgument
-from orbitmq.net.limits import CONNECTIONS_MAX
-from orbitmq.net.security.server_security import ServerSecuritySettings
+from orbitmq.net.security.server_settings import NETTY_KEYS, ServerSettings
 from orbitmq.settings import (
-    check_bind_address,
-    check_values,
     fields_by_key,
-    format_values,
     note_unknown_keys,
-    parse_value,
     read_properties,
 )
 
@@ -34,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerConfig(ServerSecuritySettings):
+class ControllerConfig(ServerSettings):
     """The settings of a controller. Every value is checked here, and nowhere else."""
 
     # The controllers. This one listens on the port that it has among the peers.
@@ -86,24 +80,10 @@ class ControllerConfig(ServerSecuritySettings):
 
     acl_file: Path = Path("~/controller/accounts.json")
 
-    # Limits of connections; 0 means none.
-    server_channel_max_idle_time_seconds: int = 120
-    server_socket_backlog: int = 1_024
-    connections_max: int = CONNECTIONS_MAX
-    """Ours: open connections."""
-
-    # Ours: what operators see.
-    metrics_port: int = -1
-    """HTTP port of /metrics, /healthz and /readyz; 0 chooses one, -1 has none."""
-    metrics_address: str = "127.0.0.1"
-    """Where the HTTP port listens."""
-
     def __post_init__(self) -> None:
-        check_values(self, _RANGES)
+        self.check(_RANGES)
         for name in _PATHS:
             object.__setattr__(self, name, Path(getattr(self, name)).expanduser())
-        self.check_server_security()
-        check_bind_address("metricsAddress", self.metrics_address)
         if not self.controller_d_leger_group:
             raise ConfigError("controllerDLegerGroup", "", "a name")
         if self.controller_d_leger_self_id not in self.peers:
@@ -197,42 +177,18 @@ class ControllerConfig(ServerSecuritySettings):
         note_unknown_keys(properties.keys() - KEYS, KEYS, strict=strict)
         if properties.get("controllerType", "").strip() == "jRaft":
             log.warning("controllerType=jRaft is as DLedger here: controllers agree by orbitmq's own Raft")
-        return cls(**{**_parse(properties), **overrides})
-
-    def changed_by(self, properties: Mapping[str, str]) -> ControllerConfig:
-        """Return the settings with RocketMQ's keys and text values put over them; unknown keys are left out.
-
-        Raises:
-            ConfigError: a key holds a value that is not allowed.
-        """
-        return dataclasses.replace(self, **_parse(properties))
-
-    def to_properties(self) -> dict[str, str]:
-        """Return RocketMQ's keys with the values in use, sorted."""
-        return format_values(self)
+        return cls(**{**cls.parse(properties), **overrides})
 
 
-def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return the known keys' values by field."""
-    return {
-        spec.name: parse_value(key, properties[key], spec.type) for key, spec in _FIELDS.items() if key in properties
-    }
-
-
-_FIELDS = fields_by_key(ControllerConfig)
 _PATHS = ("controller_store_path", "config_store_path", "acl_file")
 _RANGES: dict[str, tuple[int, int]] = {
     "scan_not_active_broker_interval": (10, 600_000),
     "scan_inactive_master_interval": (10, 600_000),
     "incomplete_election_wait_ms": (0, 86_400_000),
-    "server_channel_max_idle_time_seconds": (0, 86_400),
-    "server_socket_backlog": (1, 65_535),
-    "connections_max": (0, 10_000_000),
-    "metrics_port": (-1, 65_535),
     "etcd_lease_seconds": (1, 600),
 }
 CONTROLLER_TYPES = ("DLedger", "jRaft", "etcd")
-WITHOUT_EFFECT = frozenset(
+WITHOUT_EFFECT = NETTY_KEYS | frozenset(
     [
         "rocketmqHome",
         "listenPort",
@@ -259,22 +215,9 @@ WITHOUT_EFFECT = frozenset(
         "metricsPromExporterHost",
         "metricsLabel",
         "metricsInDelta",
-        "serverWorkerThreads",
-        "serverCallbackExecutorThreads",
-        "serverSelectorThreads",
-        "serverOnewaySemaphoreValue",
-        "serverAsyncSemaphoreValue",
-        "serverSocketSndBufSize",
-        "serverSocketRcvBufSize",
-        "writeBufferHighWaterMark",
-        "writeBufferLowWaterMark",
-        "serverNettyWorkerGroupEnable",
-        "serverPooledByteBufAllocatorEnable",
-        "enableShutdownGracefully",
         "shutdownWaitTimeSeconds",
-        "useEpollNativeSelector",
     ]
 )
-KEYS = _FIELDS.keys() | WITHOUT_EFFECT
-"""All keys that a settings file of a controller may have."""
 """Keys of Java's thread pools, jRaft and exporters: accepted, without a meaning here."""
+KEYS = fields_by_key(ControllerConfig).keys() | WITHOUT_EFFECT
+"""All keys that a settings file of a controller may have."""

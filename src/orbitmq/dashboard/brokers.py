@@ -103,7 +103,7 @@ async def _settings(
 def _defaults() -> Mapping[str, str]:
     """Return the values that settings of our brokers have where nothing is set; most are Java's."""
     from orbitmq.broker.config import BrokerConfig
-    from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
+    from orbitmq.broker.settings.file import WITHOUT_EFFECT
 
     found = WITHOUT_EFFECT | BrokerConfig().to_properties()
     return {key: value for key, value in found.items() if key not in _OF_THE_MACHINE}

@@ -8,7 +8,6 @@ Source: Java NamesrvConfig, NettyServerConfig; docs/compatibility.md.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,16 +16,11 @@ from typing import Any
 
 from orbitmq.controller.config import KEYS as CONTROLLER_KEYS
 from orbitmq.errors import ConfigError
-from orbitmq.net.limits import CONNECTIONS_MAX
-from orbitmq.net.security.server_security import ServerSecuritySettings
+from orbitmq.net.security.server_settings import NETTY_KEYS, ServerSettings
 from orbitmq.settings import (
-    check_bind_address,
-    check_values,
     fields_by_key,
-    format_values,
     note_unknown_keys,
     parse_addresses,
-    parse_value,
     read_properties,
 )
 
@@ -34,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameServerConfig(ServerSecuritySettings):
+class NameServerConfig(ServerSettings):
     """The settings of a NameServer. Every value is checked here, and nowhere else."""
 
     # Where it listens. Port 0 means: choose one.
@@ -71,8 +65,6 @@ class NameServerConfig(ServerSecuritySettings):
     acl_file: Path = Path("~/namesrv/accounts.json")
 
     # Limits of connections; 0 means none.
-    server_channel_max_idle_time_seconds: int = 120
-    server_socket_backlog: int = 1_024
     shutdown_wait_time_seconds: int = 30
     frame_deadline_seconds: int = 30
     """Ours: a frame that began to arrive must be whole after this long."""
@@ -80,18 +72,12 @@ class NameServerConfig(ServerSecuritySettings):
     """Ours: bytes that may wait for a client that does not read."""
     partial_frames_max: int = 128 * 1024 * 1024
     """Ours: bytes of the unfinished frames of all connections; one address may have three quarters of it."""
-    connections_max: int = CONNECTIONS_MAX
-    """Ours: open connections."""
     connections_per_address_max: int = 0
     """Ours: open connections from one IP address."""
     requests_per_second_max: int = 0
     """Ours: requests per second on one connection."""
 
     # Ours: what operators see.
-    metrics_port: int = -1
-    """HTTP port of /metrics, /healthz and /readyz; 0 chooses one, -1 has none."""
-    metrics_address: str = "127.0.0.1"
-    """Where the HTTP port listens."""
     shadow_address: str = ""
     """Another NameServer, host:port, whose routes are compared with ours; empty: none."""
     enable_controller_in_namesrv: bool = False
@@ -102,11 +88,9 @@ class NameServerConfig(ServerSecuritySettings):
     """Changes of routes that are remembered; each topic of a change counts."""
 
     def __post_init__(self) -> None:
-        check_values(self, _RANGES)
+        self.check(_RANGES)
         for name in _PATHS:
             object.__setattr__(self, name, Path(getattr(self, name)).expanduser())
-        self.check_server_security()
-        check_bind_address("metricsAddress", self.metrics_address)
         parse_addresses("productNameServers", self.product_name_servers)
         shadow = parse_addresses("shadowAddress", self.shadow_address)
         if len(shadow) > 1:
@@ -134,54 +118,29 @@ class NameServerConfig(ServerSecuritySettings):
         Raises:
             ConfigError: a key holds a value that is not allowed; or, with `strict`, is unknown.
         """
-        found = cls(**{**_parse(properties), **overrides})
-        known = _FIELDS.keys() | WITHOUT_EFFECT
+        found = cls(**{**cls.parse(properties), **overrides})
+        known = fields_by_key(cls).keys() | WITHOUT_EFFECT
         if found.enable_controller_in_namesrv:
             known |= CONTROLLER_KEYS
         note_unknown_keys(properties.keys() - known, known, strict=strict)
         return found
 
-    def changed_by(self, properties: Mapping[str, str]) -> NameServerConfig:
-        """Return the settings with RocketMQ's keys and text values put over them; unknown keys are left out.
 
-        Raises:
-            ConfigError: a key holds a value that is not allowed.
-        """
-        return dataclasses.replace(self, **_parse(properties))
-
-    def to_properties(self) -> dict[str, str]:
-        """Return RocketMQ's keys with the values in use, sorted."""
-        return format_values(self)
-
-
-def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return the known keys' values by field."""
-    return {
-        spec.name: parse_value(key, properties[key], spec.type) for key, spec in _FIELDS.items() if key in properties
-    }
-
-
-_FIELDS = fields_by_key(NameServerConfig)
 _PATHS = ("kv_config_path", "config_store_path", "acl_file")
-_DAY_SECONDS = 86_400
 _RANGES: dict[str, tuple[int, int]] = {
     "listen_port": (0, 65_535),
     "scan_not_active_broker_interval": (10, 600_000),
     "wait_seconds_for_service": (0, 3_600),
-    "server_channel_max_idle_time_seconds": (0, _DAY_SECONDS),
-    "server_socket_backlog": (1, 65_535),
     "shutdown_wait_time_seconds": (0, 3_600),
     "frame_deadline_seconds": (0, 3_600),
     "write_buffer_max": (0, 2**31 - 1),
     "partial_frames_max": (0, 2**40),
-    "connections_max": (0, 10_000_000),
     "connections_per_address_max": (0, 10_000_000),
     "requests_per_second_max": (0, 10_000_000),
-    "metrics_port": (-1, 65_535),
     "shadow_interval_seconds": (1, 86_400),
     "route_history_size": (0, 10_000_000),
 }
-WITHOUT_EFFECT = frozenset(
+WITHOUT_EFFECT = NETTY_KEYS | frozenset(
     [
         "rocketmqHome",
         "clientRequestThreadPoolNums",
@@ -189,19 +148,6 @@ WITHOUT_EFFECT = frozenset(
         "defaultThreadPoolNums",
         "defaultThreadPoolQueueCapacity",
         "unRegisterBrokerQueueCapacity",
-        "serverWorkerThreads",
-        "serverCallbackExecutorThreads",
-        "serverSelectorThreads",
-        "serverOnewaySemaphoreValue",
-        "serverAsyncSemaphoreValue",
-        "serverSocketSndBufSize",
-        "serverSocketRcvBufSize",
-        "writeBufferHighWaterMark",
-        "writeBufferLowWaterMark",
-        "serverNettyWorkerGroupEnable",
-        "serverPooledByteBufAllocatorEnable",
-        "enableShutdownGracefully",
-        "useEpollNativeSelector",
     ]
 )
 """Keys of Java's thread pools and sockets: accepted, without a meaning here."""

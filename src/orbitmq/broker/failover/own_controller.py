@@ -15,19 +15,19 @@ from orbitmq.controller.app import Controller
 from orbitmq.controller.config import ControllerConfig
 from orbitmq.controller.consensus.node import RaftNode
 from orbitmq.net.loop import stopped_on_failure
-from orbitmq.net.security.server_security import ServerSecuritySettings
+from orbitmq.net.security.server_settings import ServerSettings
 
 
 def controller_config(config: BrokerConfig) -> ControllerConfig:
-    """Return the settings of the controller within a broker: its files are below storePathRootDir, its port has the broker's security.
+    """Return the settings of the controller within a broker: its files are below storePathRootDir, its port has the broker's limits and security.
 
     Raises:
         ConfigError: dLegerPeers or dLegerSelfId is not allowed.
     """
     root = config.store_path_root_dir / "controller"
-    security = {one.name: getattr(config, one.name) for one in fields(ServerSecuritySettings)}
+    shared = {one.name: getattr(config, one.name) for one in fields(ServerSettings)} | {"metrics_port": -1}
     return ControllerConfig(
-        **security,
+        **shared,
         controller_d_leger_group=config.d_leger_group or config.broker_name,
         controller_d_leger_peers=config.d_leger_peers,
         controller_d_leger_self_id=config.d_leger_self_id,

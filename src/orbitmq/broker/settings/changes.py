@@ -8,14 +8,12 @@ Source: Java AdminBrokerProcessor.updateBrokerConfig, Configuration.update.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from orbitmq.broker.config import IMPLIED_PATHS, BrokerConfig
-from orbitmq.broker.settings.file import SettingsFile
-from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
+from orbitmq.broker.settings.file import WITHOUT_EFFECT, SettingsFile
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, Rejected
 from orbitmq.model.topic import NAME_LENGTH_MAX, DataVersion
@@ -221,16 +219,6 @@ def _idle_value(key: str, text: str) -> str:
     return text
 
 
-def changed_config(config: BrokerConfig, properties: Mapping[str, str]) -> BrokerConfig:
-    """Return the settings with RocketMQ's keys and text values put over them.
-
-    Raises:
-        ConfigError: a value is not allowed.
-    """
-    values = {_FIELDS[key].name: parse_value(key, text, _FIELDS[key].type) for key, text in properties.items()}
-    return dataclasses.replace(config, **values)
-
-
 class RunTimeSettings:
     """The settings in use, and the way to change them: on the disk first, in effect afterwards.
 
@@ -260,9 +248,9 @@ class RunTimeSettings:
             Rejected: 16 or 1, a key cannot be changed; 14, the disk does not take the settings file.
         """
         change = sorted_change(properties)
-        config = changed_config(self.current(), change.now)
+        config = self.current().changed_by(change.now)
         waiting = {**self.next_start, **change.next_start}
-        texts = changed_config(config, waiting).to_properties() | change.idle
+        texts = config.changed_by(waiting).to_properties() | change.idle
         file = SettingsFile.of(config)
         try:
             file.keep({key: texts[key] for key in properties})
@@ -287,7 +275,7 @@ def with_kept_changes(config: BrokerConfig) -> BrokerConfig:
         return config  # they were read from it
     try:
         kept = sorted_change(file.read())
-        return changed_config(config, kept.now | kept.next_start) if kept.now or kept.next_start else config
+        return config.changed_by(kept.now | kept.next_start) if kept.now or kept.next_start else config
     except Rejected as refusal:
         raise ConfigError(
             "brokerConfigPath", str(file.path), f"settings that can be changed ({refusal.remark})"

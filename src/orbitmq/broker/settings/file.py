@@ -15,12 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orbitmq.broker.config import IMPLIED_PATHS, BrokerConfig
-from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
 from orbitmq.files import replace_file
 from orbitmq.settings import fields_by_key, note_unknown_keys, read_properties
 
 log = logging.getLogger(__name__)
 
+WITHOUT_EFFECT: dict[str, str] = dict(
+    line.split("=", 1)
+    for line in Path(__file__).with_name("java_keys.properties").read_text("ascii").splitlines()
+    if not line.startswith("#")
+)
+"""Keys of a Java broker that have no effect here, with Java's defaults."""
 _KEY = re.compile(r"\s*([A-Za-z0-9]+)\s*[=:]")
 
 

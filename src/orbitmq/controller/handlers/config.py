@@ -16,6 +16,7 @@ from orbitmq.errors import ConfigError, Rejected
 from orbitmq.files import replace_file
 from orbitmq.masking import masked_settings
 from orbitmq.net.dispatch.handlers import Call, Handlers, Later, Reply
+from orbitmq.net.security.server_settings import requested_changes
 from orbitmq.wire.headers import GetControllerConfig, UpdateControllerConfig
 
 log = logging.getLogger(__name__)
@@ -37,14 +38,9 @@ PROPERTIES_SIZE_MAX = 8 * 1024
 @handlers.on(UpdateControllerConfig, body_size_max=PROPERTIES_SIZE_MAX)
 def update_config(service: ControllerService, call: Call[UpdateControllerConfig]) -> Later:
     """Save settings and change them; one forbidden key refuses the whole request. Answered when they count."""
-    properties = _parse(call.command.body)
     config = service.config
-    forbidden = (set(config.to_properties()) | {"rocketmqHome"}) - CHANGEABLE
-    forbidden |= {key.strip() for key in config.config_black_list.split(";")}
-    if forbidden & properties.keys():
-        raise Rejected(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-    known = {key: text for key, text in properties.items() if key in CHANGEABLE}
-    if ignored := properties.keys() - known.keys():
+    known, ignored = requested_changes(call.command.body, config, CHANGEABLE, config.config_black_list)
+    if ignored:
         log.info("%s sent %d settings that have no effect", call.connection.remote, len(ignored))
 
     async def answer() -> Reply:
@@ -77,12 +73,3 @@ def _save(config: ControllerConfig) -> None:
 
     config.config_store_path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(config.config_store_path, javaproperties.dumps(config.to_properties()).encode())
-
-
-def _parse(body: bytes) -> dict[str, str]:
-    import javaproperties
-
-    try:
-        return dict(javaproperties.loads(body.decode()))
-    except ValueError:
-        raise Rejected(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None

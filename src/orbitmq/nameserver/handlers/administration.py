@@ -20,6 +20,7 @@ from orbitmq.nameserver.monitoring.route_history import EVENTS_MAX
 from orbitmq.nameserver.persistence.group_commit import answer_when_saved
 from orbitmq.nameserver.service import NameServerService
 from orbitmq.net.dispatch.handlers import LATER, Call, Handlers, Later, Reply
+from orbitmq.net.security.server_settings import requested_changes
 from orbitmq.wire.headers import (
     GetHealth,
     GetNameServerConfig,
@@ -57,17 +58,12 @@ _PLAIN = re.compile(r"-?[0-9]{1,19}|true|false", re.ASCII | re.IGNORECASE)
 @handlers.on(UpdateNameServerConfig, body_size_max=PROPERTIES_SIZE_MAX)
 def update_config(service: NameServerService, call: Call[UpdateNameServerConfig]) -> Reply | Literal[Later.LATER]:
     """Save settings and change them; one forbidden key refuses the whole request. Answered when they count."""
-    properties = _parse(call.command.body)
     config = service.config
-    forbidden = (set(config.to_properties()) | {"rocketmqHome"}) - CHANGEABLE
-    forbidden |= {key.strip() for key in config.config_black_list.split(";")}
-    if forbidden & properties.keys():
-        raise Rejected(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-    for key in properties.keys() & WITHOUT_EFFECT:
-        if _PLAIN.fullmatch(properties[key]) is None:
+    known, others = requested_changes(call.command.body, config, CHANGEABLE, config.config_black_list)
+    for key in others.keys() & WITHOUT_EFFECT:
+        if _PLAIN.fullmatch(others[key]) is None:
             raise Rejected(ResponseCode.SYSTEM_ERROR, f"{key}: a number, true or false is expected")
-    known = {key: text for key, text in properties.items() if key in CHANGEABLE}
-    if ignored := properties.keys() - known.keys() - WITHOUT_EFFECT:
+    if ignored := others.keys() - WITHOUT_EFFECT:
         log.info("%s sent %d unknown settings, which are ignored", call.connection.remote, len(ignored))
     if not known:
         return Reply()
@@ -88,15 +84,6 @@ def get_config(service: NameServerService, call: Call[GetNameServerConfig]) -> R
 def format_properties(config: NameServerConfig) -> str:
     """Return settings as lines of `key=value`, sorted by key, as `-p` prints them."""
     return "".join(f"{key}={value}\n" for key, value in config.to_properties().items())
-
-
-def _parse(body: bytes) -> dict[str, str]:
-    import javaproperties  # it loads an XML parser: only changes of settings pay
-
-    try:
-        return dict(javaproperties.loads(body.decode()))
-    except ValueError:
-        raise Rejected(ResponseCode.SYSTEM_ERROR, "string2Properties error") from None
 
 
 @handlers.on(GetHealth)

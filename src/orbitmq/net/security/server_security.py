@@ -5,50 +5,18 @@ from __future__ import annotations
 import ipaddress
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ConfigError, Rejected
+from orbitmq.errors import Rejected
 from orbitmq.net.counters import is_worth_a_line
 from orbitmq.net.dispatch.dispatcher import Admission
 from orbitmq.net.dispatch.peer import Peer
 from orbitmq.net.security.accounts import Account, AccountRole, AccountsFile
+from orbitmq.net.security.server_settings import ServerSettings
 from orbitmq.net.security.tls import ServerTls, TlsFiles, TlsMode
-from orbitmq.settings import check_bind_address
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import ACCESS_KEY, is_signed_by
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSecuritySettings:
-    """Settings that every server's port has, by RocketMQ's keys in snake case; a server's own settings extend them."""
-
-    bind_address: str = "0.0.0.0"
-
-    acl_enable: bool = False
-    """Ours: requests need a signature; which ones is the server's to say."""
-    acl_file: Path
-    """Ours: the accounts that may sign (`net.security.accounts`)."""
-    tls_server_mode: str = "permissive"
-    """disabled, permissive (both kinds of connections on one port) or enforcing."""
-    tls_server_cert_path: str = ""
-    """Without it and its key the server makes a certificate for itself when the first client asks."""
-    tls_server_key_path: str = ""
-    tls_server_trust_cert_path: str = ""
-    tls_server_need_client_auth: bool = False
-    security_file: str = ""
-    """Ours: a file that says how this server signs and encrypts what it asks of others (`net.security.client_security`)."""
-
-    def check_server_security(self) -> None:
-        """Check the values above.
-
-        Raises:
-            ConfigError: one of them is not allowed.
-        """
-        check_bind_address("bindAddress", self.bind_address)
-        if self.tls_server_mode not in list(TlsMode):
-            raise ConfigError("tlsServerMode", self.tls_server_mode, " or ".join(TlsMode))
 
 
 class ServerSecurity:
@@ -66,7 +34,7 @@ class ServerSecurity:
 
     def __init__(
         self,
-        settings: ServerSecuritySettings,
+        settings: ServerSettings,
         role_for: RoleFor,
         *,
         danger: str,
@@ -102,7 +70,7 @@ class ServerSecurity:
             self.tls.reload_if_changed()
 
 
-def _tls(mode: TlsMode, settings: ServerSecuritySettings) -> ServerTls:
+def _tls(mode: TlsMode, settings: ServerSettings) -> ServerTls:
     return ServerTls(
         mode,
         TlsFiles(
@@ -118,9 +86,7 @@ def _path(text: str) -> Path | None:
     return Path(text).expanduser() if text else None
 
 
-def _warnings(
-    settings: ServerSecuritySettings, danger: str, accounts: AccountsFile | None, *, has_guard: bool
-) -> list[str]:
+def _warnings(settings: ServerSettings, danger: str, accounts: AccountsFile | None, *, has_guard: bool) -> list[str]:
     found = []
     is_open = not has_guard and not settings.acl_enable and settings.tls_server_mode != TlsMode.ENFORCING
     if is_open and not _is_loopback(settings.bind_address):

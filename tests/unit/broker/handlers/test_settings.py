@@ -14,7 +14,7 @@ from golden import golden
 from orbitmq.admin.broker_settings import next_start_settings
 from orbitmq.broker.handlers.settings import PROPERTIES_SIZE_MAX
 from orbitmq.broker.settings.changes import BLACK_LIST
-from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
+from orbitmq.broker.settings.file import WITHOUT_EFFECT
 from orbitmq.wire.bodies.topics import decode_topic_table
 from orbitmq.wire.headers import (
     CheckRocksdbQueues,

@@ -8,7 +8,7 @@ import pytest
 
 from cases import each_case
 from orbitmq.broker.config import BrokerConfig
-from orbitmq.broker.settings.changes import CHANGEABLE, RunTimeSettings, changed_config, with_kept_changes
+from orbitmq.broker.settings.changes import CHANGEABLE, RunTimeSettings, with_kept_changes
 from orbitmq.errors import ConfigError, Rejected
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "broker.md"
@@ -22,7 +22,7 @@ def test_every_key_that_may_be_changed_is_a_setting_and_no_path(tmp_path: Path) 
     values = config(tmp_path).to_properties()
     assert values.keys() >= CHANGEABLE
     for key in CHANGEABLE:
-        assert changed_config(config(tmp_path), {key: values[key]}) == config(tmp_path)
+        assert config(tmp_path).changed_by({key: values[key]}) == config(tmp_path)
         assert "/" not in values[key]
 
 

@@ -17,7 +17,7 @@ from orbitmq.broker.settings.changes import (
     format_settings,
     shown_settings,
 )
-from orbitmq.broker.settings.java_keys import WITHOUT_EFFECT
+from orbitmq.broker.settings.file import WITHOUT_EFFECT
 
 CONFIG = BrokerConfig(broker_name="a", store_path_root_dir=Path("/s"))
 SETTINGS = RunTimeSettings(lambda: CONFIG, lambda new, then: None)

@@ -14,7 +14,8 @@ import pytest
 from cases import each_case
 from orbitmq.errors import ConfigError, Rejected
 from orbitmq.net.security.accounts import AccountRole, AccountsFile
-from orbitmq.net.security.server_security import RequestAuthorizer, ServerSecurity, ServerSecuritySettings
+from orbitmq.net.security.server_security import RequestAuthorizer, ServerSecurity
+from orbitmq.net.security.server_settings import ServerSettings
 from orbitmq.net.security.tls import TlsMode
 from orbitmq.wire.command import Command
 from orbitmq.wire.signature import Credentials, sign_command
@@ -24,7 +25,7 @@ from unit.net.certificates import Authority
 
 def guard(**settings: Any) -> ServerSecurity:
     return ServerSecurity(
-        ServerSecuritySettings(**{"acl_file": Path("accounts.json"), **settings}),
+        ServerSettings(**{"acl_file": Path("accounts.json"), **settings}),
         lambda code: AccountRole.ADMIN,
         danger="dance",
     )
@@ -52,13 +53,13 @@ def test_readable_secrets_are_said(tmp_path: Path):
 
 def test_a_mode_that_does_not_exist_is_refused():
     with pytest.raises(ConfigError, match="disabled or permissive or enforcing"):
-        ServerSecuritySettings(tls_server_mode="permisive", acl_file=Path("x")).check_server_security()
+        ServerSettings(tls_server_mode="permisive", acl_file=Path("x")).check({})
 
 
 def test_an_address_to_listen_on_is_needed():
     with pytest.raises(ConfigError, match="bindAddress"):
-        ServerSecuritySettings(bind_address=" ", acl_file=Path("x")).check_server_security()
-    ServerSecuritySettings(tls_server_mode="permissive", acl_file=Path("x")).check_server_security()
+        ServerSettings(bind_address=" ", acl_file=Path("x")).check({})
+    ServerSettings(tls_server_mode="permissive", acl_file=Path("x")).check({})
 
 
 def test_without_settings_nothing_is_asked_and_a_reload_has_nothing_to_do():
