@@ -64,7 +64,7 @@ def test_what_is_unknown_stays_null_though_the_watch_is_killed(rocketmq_session,
     again = watch(name_servers, *words, *ENDLESS, "--count", 2)
 
     assert again.returncode == 0, again.stderr
-    assert "all 3 checks hold" in again.stderr
+    assert "moments are kept in" in again.stderr
     found = values(file)
     assert len({queue["queue"] for queue in found if queue["committed"] is None}) == 1
     assert not [queue for queue in found if queue["lag"] is None and queue["committed"] is not None]
@@ -87,7 +87,7 @@ def test_what_is_unknown_stays_null_though_the_watch_is_killed(rocketmq_session,
     assert (missing.returncode, "No route" in missing.stderr or "no route" in missing.stderr) == (1, True)
 
 
-def test_ctrl_c_ends_the_watch_with_all_samples_kept_and_checked(rocketmq_session, tmp_path):
+def test_ctrl_c_ends_the_watch_with_all_samples_kept(rocketmq_session, tmp_path):
     file, topic = tmp_path / "lag.jsonl", "lag-interrupted"
     words = ("g", "--topic", topic, "--to", tmp_path, *ENDLESS)
     assert publish_flights(rocketmq_session.name_servers, topic, 0, 10) == 10
@@ -100,6 +100,5 @@ def test_ctrl_c_ends_the_watch_with_all_samples_kept_and_checked(rocketmq_sessio
     told, _ = process.communicate()
     assert process.returncode == 0, told
     count = file.read_bytes().count(b"\n")
-    assert f"moments kept = moments looked at: {count} = {count}" in told
-    assert "all 3 checks hold" in told
+    assert f"{count} moments are kept in {tmp_path}" in told
     assert (tmp_path / "lag.svg").exists()

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from orbitmq.cli.access import Access
-from orbitmq.cli.terminal.checks import show_checks
-from orbitmq.cli.terminal.options import FormatOption, TopicArgument, check_number
-from orbitmq.cli.terminal.output import Format, format_time, say
+from orbitmq.cli.terminal.confirm import counted
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.options import TopicArgument, check_number
+from orbitmq.cli.terminal.output import format_time, say
 from orbitmq.cli.terminal.printable import printable
 
 
@@ -20,15 +21,13 @@ def alerts(
         float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Between two looks.", callback=check_number)
     ] = 10.0,
     looks: Annotated[int, typer.Option("--looks", min=0, help="End after so many; 0: Ctrl-C ends it.")] = 0,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Watch NameServers and brokers, and tell each incident once to a topic: when it begins, and when it is over.
 
-    Killed and started again it tells nothing a second time. Exit code 1 when a check of the topic fails.
+    Killed and started again it tells nothing a second time. Exit code 1 when the topic did not take the last notices.
     """
     from orbitmq.clock import now_ms
     from orbitmq.monitoring.incident_watch import IncidentWatch
-    from orbitmq.monitoring.incidents import check_notices
     from orbitmq.net.loop import run
 
     def tell(text: str) -> None:
@@ -40,4 +39,6 @@ def alerts(
     except KeyboardInterrupt:
         if not watch.looks:
             raise
-    show_checks("alerts", check_notices(run(watch.read_notices()), watch.opened), output)
+    if watch.opened is None:
+        raise typer.Exit(ExitCode.NO)
+    say(counted(len(watch.opened), "incident is open", "incidents are open"))

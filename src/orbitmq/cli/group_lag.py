@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from orbitmq.cli.access import Access
-from orbitmq.cli.terminal.checks import show_checks
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.output import Format, Row, format_plain, format_time, make_table, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
@@ -44,7 +43,7 @@ def watch(access: Access, plan: LagPlan, directory: Path | None, output: Format)
     """Watch a group's lag; with a directory keep it there, and show at the end all samples that it has.
 
     Raises:
-        typer.Exit: a check of the samples does not hold, no broker knows where the group is, or something of the last
+        typer.Exit: no broker knows where the group is, or something of the last
             moment is not known.
         ConfigError: the directory is for something else, or matplotlib is missing.
         JobFailed: another run is under way in the directory.
@@ -67,10 +66,10 @@ def watch(access: Access, plan: LagPlan, directory: Path | None, output: Format)
         if kept.moments:
             say(f"{kept.moments:,} moments are there already")
         issue = _sample(access, plan, kept, output)
-        queues, results = kept.finish()
+        queues = kept.finish()
+        say(f"{kept.moments:,} moments are kept in {directory}")
     if output is Format.TABLE:
         show_rows([_shown(queue._asdict()) for queue in queues], _SUMMARY, output)
-    show_checks("lag", results, output, is_line=True)
     if issue is not None:
         raise typer.Exit(ExitCode.NO)
 

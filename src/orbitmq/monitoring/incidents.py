@@ -7,14 +7,13 @@ not answer ends nothing. What is open is read from the notices themselves, so th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from math import inf
 from typing import Any, NamedTuple
 
 import orjson
 
-from orbitmq.model.check_result import CheckResult
 from orbitmq.monitoring.alerts import BROKER_COUNT_DROPPED, Alert
 
 BEGUN, OVER = "begun", "over"
@@ -121,56 +120,18 @@ def find_notices(opened: Mapping[Incident, Notice], look: ClusterSample, now_ms:
 def open_incidents(notices: Collection[Notice]) -> dict[Incident, Notice]:
     """Return the incidents that were begun and are not over.
 
-    An end names its beginning: their order is not asked of clocks, which may be set back.
+    An end names its beginning: their order is not asked of clocks, which may be set back. A beginning that was told again, since
+    its first message was stored and not acknowledged, ends with the first one.
     """
-    ends = _ends(notices)
-    return {notice.incident: notice for notice in _divide(notices)[0] if notice.beginning not in ends}
-
-
-def repeated(notices: Collection[Notice]) -> list[Notice]:
-    """Return the notices of a start while the incident was open already."""
-    return _divide(notices)[1]
-
-
-def _divide(notices: Collection[Notice]) -> tuple[list[Notice], list[Notice]]:
-    """Return the notices that begin an incident, and those that begin one which is open."""
-    ends = _ends(notices)
+    ends = {notice.beginning: notice.at_ms for notice in notices if notice.state == OVER}
     last: dict[Incident, Notice] = {}
-    first, again = [], []
     for notice in sorted(notices, key=lambda notice: (notice.begun_ms, notice.at_ms)):
         if notice.state != BEGUN:
             continue
         before = last.get(notice.incident)
-        if before and min(ends.get(one.beginning, inf) for one in (before, notice)) > notice.begun_ms:
-            again.append(notice)
-        else:
-            first.append(notice)
+        if before is None or min(ends.get(one.beginning, inf) for one in (before, notice)) <= notice.begun_ms:
             last[notice.incident] = notice
-    return first, again
-
-
-def _ends(notices: Iterable[Notice]) -> dict[tuple[Incident, int], int]:
-    return {notice.beginning: notice.at_ms for notice in notices if notice.state == OVER}
-
-
-def check_notices(notices: Collection[Notice], known: Collection[Incident] | None) -> list[CheckResult]:
-    """Return True if each incident was told once, and all that are open are known.
-
-    Args:
-        known: the incidents that a watch takes for open; None: it could not tell the last ones.
-    """
-    begun = sum(notice.state == BEGUN for notice in notices)
-    twice = repeated(notices)
-    opened = open_incidents(notices)
-    return [
-        CheckResult(
-            not twice, f"each of {begun - len(twice):,} incidents was told once: {len(twice):,} were told again"
-        ),
-        CheckResult(
-            known is not None and opened.keys() == set(known),
-            f"the topic knows what is open: {len(opened):,} incidents",
-        ),
-    ]
+    return {incident: notice for incident, notice in last.items() if notice.beginning not in ends}
 
 
 def _witnesses(incident: Incident, look: ClusterSample) -> AbstractSet[str]:

@@ -1,4 +1,4 @@
-"""Samples of a group's lag as lines of JSON, and what all of them say together: by queue, in total, checked. Pure.
+"""Samples of a group's lag as lines of JSON, and what all of them say together: by queue, and in total. Pure.
 
 What is unknown is null in a line, never 0.
 """
@@ -14,7 +14,6 @@ from typing import NamedTuple
 import orjson
 
 from orbitmq.errors import JobFailed
-from orbitmq.model.check_result import CheckResult
 from orbitmq.model.group import unread_count
 from orbitmq.model.route import MessageQueue
 
@@ -116,36 +115,6 @@ def decode_samples(lines: Iterable[bytes], name: str) -> Iterator[list[QueueValu
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise JobFailed(f"line {number} of {name} is not a sample: remove it, or take a new directory") from None
         yield values
-
-
-def check_samples(expected: int, samples: Iterable[Sequence[QueueValue]]) -> list[CheckResult]:
-    """Return what holds of the samples of all runs.
-
-    Args:
-        expected: moments that were there before, and those of this run.
-    """
-    moments = values = different = unknown = wrong = 0
-    times: set[int] = set()
-    for sample in samples:
-        moments += 1
-        values += len(sample)
-        if sample and sample[0].at_ms not in times:
-            times.add(sample[0].at_ms)
-            different += len({(value.broker, value.queue) for value in sample})
-        for value in sample:
-            is_unknown = value.committed is None or value.end is None
-            unknown += is_unknown
-            wrong += is_unknown != (value.lag is None)
-    return [
-        CheckResult(moments == expected, f"moments kept = moments looked at: {moments:,} = {expected:,}"),
-        CheckResult(
-            values == different, f"each moment has each queue once: {values:,} values, {different:,} different"
-        ),
-        CheckResult(
-            not wrong,
-            f"a lag is null where its offset or end is unknown, and only there: {unknown:,} of {values:,}",
-        ),
-    ]
 
 
 def total_lags(samples: Iterable[Sequence[QueueValue]]) -> list[Point]:

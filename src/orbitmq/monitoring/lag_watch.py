@@ -24,7 +24,6 @@ from orbitmq.clock import now_ms
 from orbitmq.errors import ClientError, JobFailed
 from orbitmq.files import replace_file
 from orbitmq.job_directory import claimed
-from orbitmq.model.check_result import CheckResult
 from orbitmq.model.route import MessageQueue
 from orbitmq.monitoring.lag_samples import (
     LINE_START,
@@ -33,7 +32,6 @@ from orbitmq.monitoring.lag_samples import (
     LagSample,
     QueueSummary,
     QueueValue,
-    check_samples,
     decode_samples,
     encode_sample,
     summarise_queues,
@@ -149,10 +147,10 @@ class LagDirectory:
             raise JobFailed(f"{self._file} cannot be written: {error.strerror}") from error
         self.moments += 1
 
-    def finish(self) -> tuple[list[QueueSummary], list[CheckResult]]:
-        """Draw the picture of all samples; return what they say of each queue, and what they were checked for."""
+    def finish(self) -> list[QueueSummary]:
+        """Draw the picture of all samples; return what they say of each queue."""
         replace_file(self._picture, draw_lag(self._title, total_lags(self._read())).encode())
-        return summarise_queues(self._read()), check_samples(self.moments, self._read())
+        return summarise_queues(self._read())
 
     def _read(self) -> Iterator[list[QueueValue]]:
         with self._file.open("rb") as lines:

@@ -13,12 +13,10 @@ from orbitmq.monitoring.incidents import (
     Incident,
     Notice,
     alert_in,
-    check_notices,
     decode_notice,
     find_incidents,
     find_notices,
     open_incidents,
-    repeated,
 )
 from orbitmq.nameserver.monitoring.alerts import AlertRules, NameServerAlertRule, NameServerState
 from orbitmq.nameserver.monitoring.route_history import LostBroker
@@ -68,7 +66,6 @@ def test_lost_brokers_are_incidents_of_their_own_whatever_server_says_so():
     assert watch.sees(3, n1=[], n2=[gone(B, C)]) == []
     assert sorted(watch.sees(4, n1=[], n2=[])) == [(OVER, "east/broker-b:0"), (OVER, "east/broker-c:1")]
     assert watch.sees(5, n1=[gone(B)], n2=[]) == [(BEGUN, "east/broker-b:0")]
-    assert repeated(watch.notices) == []
 
 
 def test_each_of_many_lost_brokers_is_an_incident():
@@ -125,7 +122,6 @@ def test_a_clock_that_is_set_back_ends_an_incident_once():
     assert watch.sees(1_000, n1=[], n2=[]) == [(OVER, "n1:1")]
     assert watch.sees(1_001, n1=[], n2=[]) == []
     assert watch.sees(5_000, n1=[MEMORY], n2=[]) == [(BEGUN, "n1:1")]
-    assert [result.holds for result in check_notices(watch.notices, open_incidents(watch.notices))] == [True, True]
 
 
 @each_case(
@@ -136,14 +132,13 @@ def test_a_message_whose_fields_have_other_types_is_no_notice(change):
     assert decode_notice(orjson.dumps(NOTICE._asdict() | change)) is None
 
 
-def test_an_incident_that_was_told_twice_is_noticed():
+def test_an_incident_that_was_told_twice_ends_once():
     begun = Notice(BEGUN, "r", "s", "", 1, 1)
     again, over = begun._replace(at_ms=2, begun_ms=2), begun._replace(state=OVER, at_ms=3)
-    assert repeated([over, again, begun]) == [again]
-    assert repeated([begun, over, begun._replace(at_ms=4, begun_ms=4)]) == []
     assert open_incidents([begun, again]) == open_incidents([begun, begun]) == {begun.incident: begun}
     assert open_incidents([begun, again, over]) == {}
-    assert repeated([begun, begun]) == [begun]
+    later = begun._replace(at_ms=4, begun_ms=4)
+    assert open_incidents([begun, over, later]) == {later.incident: later}
 
 
 @each_case((100, False), (101, True))
@@ -163,22 +158,6 @@ def test_the_boundary_of_memory_is_the_servers(memory, holds):
 
 
 NOTICE = Notice(BEGUN, "r", "s", "", 1, 1)
-
-
-def check(notices, opened):
-    return [result.holds for result in check_notices(notices, None if opened is None else open_incidents(opened))]
-
-
-def test_notices_that_begin_and_end_in_turn_are_right():
-    over = NOTICE._replace(state=OVER, at_ms=2)
-    assert check([NOTICE], [NOTICE]) == check([NOTICE, over], []) == check([], []) == [True, True]
-
-
-def test_an_incident_that_was_told_twice_and_one_that_is_not_known_are_told():
-    assert check([NOTICE, NOTICE._replace(at_ms=2)], [NOTICE]) == [False, True]
-    assert check([NOTICE], []) == check([NOTICE], None) == [True, False]
-    again = [NOTICE, NOTICE._replace(at_ms=2), NOTICE._replace(subject="other")]
-    assert check_notices(again, None)[0].claim == "each of 2 incidents was told once: 1 were told again"
 
 
 def test_both_messages_of_an_incident_have_one_key_that_a_message_may_have():

@@ -148,22 +148,14 @@ def test_an_end_that_is_no_samples_is_not_cut_off(tmp_path):
         assert (tmp_path / "lag.jsonl").read_bytes() == b""
 
 
-def test_all_samples_are_drawn_summed_up_and_checked(tmp_path):
+def test_all_samples_are_drawn_and_summed_up(tmp_path):
     with kept_lag(tmp_path, "g", "t") as kept:
         kept.append(sample(1, FIRST))
     with kept_lag(tmp_path, "g", "t") as kept:
         kept.append(sample(2, FIRST, SECOND))
-        queues, results = kept.finish()
+        queues = kept.finish()
     assert [(queue.queue, queue.moments, queue.unknown) for queue in queues] == [("a 0", 2, 2), ("a 1", 1, 1)]
-    assert [result.holds for result in results] == [True, True, True]
     assert "Lag of g in t" in (tmp_path / "lag.svg").read_text()
-
-
-def test_a_sample_that_is_lost_while_it_runs_is_noticed(tmp_path):
-    with kept_lag(tmp_path, "g", "t") as kept:
-        kept.append(sample(1, FIRST))
-        (tmp_path / "lag.jsonl").write_bytes(b"")
-        assert [result.holds for result in kept.finish()[1]] == [False, True, True]
 
 
 def test_a_directory_is_for_one_group_in_one_topic_and_one_run(tmp_path):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.terminal.checks import show_checks
-from orbitmq.cli.terminal.output import Format
+from orbitmq.cli.terminal.exits import ExitCode
+from orbitmq.cli.terminal.output import Format, say, show_json
 
 if TYPE_CHECKING:
     from logging import LogRecord
@@ -238,3 +238,25 @@ def sentence(told: str) -> str:
     """Return the line of an error of Spark, or of Java, that says what has failed: not the trace, nor the call from Python."""
     lines = told.strip().splitlines() or ["Spark has failed"]
     return next((line[2:] for line in lines if line.startswith(": ")), lines[0])
+
+
+def show_checks(job: str, results: Sequence[CheckResult], output: Format) -> None:
+    """Show what a job has checked of its own work.
+
+    Raises:
+        typer.Exit: a check does not hold.
+    """
+    if output is Format.JSON:
+        show_json({"job": job, "checks": [result._asdict() for result in results]})
+    else:
+        from rich.console import Console
+
+        console = Console(highlight=False)
+        for holds, claim in results:
+            console.print(
+                f"  [green]ok[/]      {claim}" if holds else f"  [bold red]FAILED[/]  {claim}", soft_wrap=True
+            )
+    failed = sum(not result.holds for result in results)
+    say(f"{failed} of {len(results)} checks FAILED" if failed else f"all {len(results)} checks hold")
+    if failed:
+        raise typer.Exit(ExitCode.NO)
