@@ -25,7 +25,7 @@ from examples.quickstart.flights import LATE_MINUTES, Truth, find_flights, read_
 from examples.quickstart.messages import Run, create_topics, receive_summary
 from examples.quickstart.plot import plot_delays
 from examples.quickstart.queries import collect_findings, send_summary, spark_session, stream_flights
-from orbitmq.cli.terminal.checks import print_checks
+from orbitmq.cli.jobs.running import print_checks
 from orbitmq.errors import OrbitError
 from orbitmq.net.loop import run as run_loop
 from orbitmq.process.interrupts import termination_as_interrupt

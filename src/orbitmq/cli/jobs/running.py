@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -260,3 +260,12 @@ def show_checks(job: str, results: Sequence[CheckResult], output: Format) -> Non
     say(f"{failed} of {len(results)} checks FAILED" if failed else f"all {len(results)} checks hold")
     if failed:
         raise typer.Exit(ExitCode.NO)
+
+
+def print_checks(results: Iterable[tuple[bool, str]]) -> None:
+    """Print claims, each with whether it holds."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for holds, claim in results:
+        console.print(f"  [green]ok[/]      {claim}" if holds else f"  [bold red]FAILED[/]  {claim}", soft_wrap=True)

@@ -19,7 +19,6 @@ from orbitmq.cli.jobs.running import (
     quiet_logs,
     run_job,
     sentence,
-    show_checks,
 )
 from orbitmq.cli.main import main
 from orbitmq.cli.terminal.exits import ExitCode
@@ -279,22 +278,3 @@ def test_a_directory_of_others_is_told_before_spark_starts(orbitmq, rocketmq_ses
 
     assert told.code
     assert "which holds other files" in told.err
-
-
-GOOD, BAD = CheckResult(True, "rows agree"), CheckResult(False, "offsets agree")
-
-
-def test_a_check_says_ok_or_failed(capsys):
-    with pytest.raises(typer.Exit) as raised:
-        show_checks("lag", [GOOD, BAD], Format.TABLE)
-    assert raised.value.exit_code == 1
-    told = capsys.readouterr()
-    assert told.out == "  ok      rows agree\n  FAILED  offsets agree\n"
-    assert told.err == "1 of 2 checks FAILED\n"
-
-
-def test_programs_get_one_document(capsys):
-    show_checks("lag", [GOOD], Format.JSON)
-    told = capsys.readouterr()
-    assert told.out == '{"job":"lag","checks":[{"holds":true,"claim":"rows agree"}]}\n'
-    assert told.err == "all 1 checks hold\n"
