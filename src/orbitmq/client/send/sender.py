@@ -116,46 +116,31 @@ class Sender:
             RouteNotFound, NoNameServer: there is no queue to send to, from the beginning.
         """
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
-        loop = asyncio.get_running_loop()
-        attempts: Attempts | None = None
-        encoded: Load = ()
-        while attempts is None or attempts.goes_on:
-            if attempts is None:
-                await self._places.take(has_begun=False)
-            else:
-                found = await self._choose_again(attempts, target, encoded)
-                if found is None or not await self._take_place_again(attempts.deadline_s):
-                    break
-                queue = found
+        results: list[SendResult] | None = None
+        await self._places.take(has_begun=False)
+        try:
+            attempts = Attempts(self._retries, asyncio.get_running_loop().time() + limit_ms / 1000)
+            encoded = batch() if callable(batch) else batch
             try:
-                if attempts is None:
-                    attempts = Attempts(self._retries, loop.time() + limit_ms / 1000)
-                    encoded = batch() if callable(batch) else batch
-                    try:
-                        queue = first if first is not None else await self._choose(attempts.deadline_s, target)
-                    except NoMaster as error:  # another broker may lead in a moment: that is waited for as for a broker
-                        attempts.record(error, None)
-                        self._session.routes.chase(target.topic)
-                        continue
-                left_ms = int(attempts.left_s(loop.time()) * 1000)
-                if left_ms <= 0:
-                    break
-                attempt_ms = self._attempt_timeout_ms or max(1, limit_ms // 2)
-                has_full_time = left_ms >= attempt_ms
-                if self._attempt_timeout_ms or self._selector.has_other(target, attempts.failed | {queue.broker_name}):
-                    left_ms = min(left_ms, attempt_ms)
-                results = await self._try(encoded, queue, attempts, left_ms, is_named=target.queue is not None)
-                if results is not None:
-                    return results
+                queue = first if first is not None else await self._choose(attempts.deadline_s, target)
+            except NoMaster as error:  # another broker may lead in a moment: that is waited for as for a broker
+                attempts.record(error, None)
+                self._session.routes.chase(target.topic)
+            else:
+                results = await self._try_in_time(encoded, queue, attempts, target, limit_ms)
+        finally:
+            self._places.leave()
+        while results is None and attempts.goes_on:
+            found = await self._choose_again(attempts, target, encoded)
+            if found is None or not await self._take_place_again(attempts.deadline_s):
+                break
+            try:
+                results = await self._try_in_time(encoded, found, attempts, target, limit_ms)
             finally:
                 self._places.leave()
-            cause = attempts.causes[-1]
-            # An attempt that the end of the send's time has cut short says nothing about its broker.
-            is_cut_short = isinstance(cause, RequestTimeout) and not has_full_time
-            is_gone = isinstance(cause, RemoteRefused) and cause.code == ResponseCode.INVALID_PARAMETER
-            if not is_cut_short and not is_gone and not _misses_client(encoded, cause):
-                self._note_failure(queue)
-        raise _send_failed(encoded, target, attempts.causes, limit_ms)
+        if results is None:
+            raise _send_failed(encoded, target, attempts.causes, limit_ms)
+        return results
 
     async def send_oneway(self, message: EncodedMessage, target: Target) -> None:
         """Send one message and wait for nothing.
@@ -243,6 +228,31 @@ class Sender:
                 f"a message to topic {target.topic} was not sent: the time was over before a NameServer told the route "
                 f"({', '.join(self._session.name_servers.configured)})"
             ) from None
+
+    async def _try_in_time(
+        self, batch: Load, queue: MessageQueue, attempts: Attempts, target: Target, limit_ms: int
+    ) -> list[SendResult] | None:
+        """Make one attempt in its part of the time, and avoid a broker that failed; None when another one may succeed.
+
+        Args:
+            limit_ms: for all attempts of the send.
+        """
+        left_ms = int(attempts.left_s(asyncio.get_running_loop().time()) * 1000)
+        if left_ms <= 0:
+            return None
+        attempt_ms = self._attempt_timeout_ms or max(1, limit_ms // 2)
+        has_full_time = left_ms >= attempt_ms
+        if self._attempt_timeout_ms or self._selector.has_other(target, attempts.failed | {queue.broker_name}):
+            left_ms = min(left_ms, attempt_ms)
+        results = await self._try(batch, queue, attempts, left_ms, is_named=target.queue is not None)
+        if results is None:
+            cause = attempts.causes[-1]
+            # An attempt that the end of the send's time has cut short says nothing about its broker.
+            is_cut_short = isinstance(cause, RequestTimeout) and not has_full_time
+            is_gone = isinstance(cause, RemoteRefused) and cause.code == ResponseCode.INVALID_PARAMETER
+            if not is_cut_short and not is_gone and not _misses_client(batch, cause):
+                self._note_failure(queue)
+        return results
 
     async def _try(
         self, batch: Load, queue: MessageQueue, attempts: Attempts, left_ms: int, *, is_named: bool
