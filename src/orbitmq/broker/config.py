@@ -57,6 +57,13 @@ class BrokerConfig(ServerSettings):
     broker_id: int = 0
     broker_role: str = "ASYNC_MASTER"
     namesrv_addr: str = ""
+    fetch_namesrv_addr_by_address_server: bool = False
+    """Where namesrvAddr is empty, read the list from `address_server`, again and again."""
+    fetch_namesrv_addr_interval: int = 10_000
+    """Between two readings of it."""
+    address_server: str = ""
+    """Ours: an http:// or https:// URL, or a file, whose text is a list as in namesrvAddr. Java's broker takes
+    http://DOMAIN:8080/rocketmq/nsaddr of its system property rocketmq.namesrv.domain."""
     broker_config_path: str = ""
     """The file that these settings are from: what is changed while the broker runs is kept there. Empty:
     `config/broker.properties` below the store."""
@@ -332,6 +339,9 @@ class BrokerConfig(ServerSettings):
         if IndexSizes(self.max_hash_slot_num, self.max_index_num).file_size > _INDEX_FILE_SIZE_MAX:
             raise ConfigError("maxIndexNum", self.max_index_num, "index files of less than 2 GiB")
         parse_addresses("namesrvAddr", self.namesrv_addr)
+        if self.fetch_namesrv_addr_by_address_server and not self.address_server:
+            expected = "with fetchNamesrvAddrByAddressServer the URL or the file that has the NameServers"
+            raise ConfigError("addressServer", self.address_server, expected)
         parse_addresses("haMasterAddress", self.ha_master_address)
         if self.enable_d_leger_commit_log and not (self.d_leger_peers and self.d_leger_self_id):
             expected = (
@@ -360,6 +370,16 @@ class BrokerConfig(ServerSettings):
     def name_servers(self) -> tuple[str, ...]:
         """The NameServers of `namesrv_addr`, each as host:port."""
         return parse_addresses("namesrvAddr", self.namesrv_addr)
+
+    @property
+    def name_server_source(self) -> str:
+        """The URL or file that the list of NameServers is read from; empty: it is `name_servers`."""
+        return self.address_server if self.fetch_namesrv_addr_by_address_server and not self.namesrv_addr else ""
+
+    @property
+    def has_name_servers(self) -> bool:
+        """Return True if the broker registers with NameServers."""
+        return bool(self.namesrv_addr or self.name_server_source)
 
     @property
     def controllers(self) -> tuple[str, ...]:
@@ -413,6 +433,7 @@ class BrokerConfig(ServerSettings):
 
 _RANGES: dict[str, tuple[int, int]] = {
     "broker_id": (0, 2**63 - 1),
+    "fetch_namesrv_addr_interval": (100, 86_400_000),
     "register_name_server_period": (10_000, 60_000),
     "register_broker_timeout_mills": (100, 60_000),
     "split_registration_size": (2, 1_000_000),

@@ -125,7 +125,7 @@ class Following:
             config.mapped_file_size_commit_log,
             links.ask_master,
             master=config.ha_master_address,
-            has_name_servers=bool(config.namesrv_addr),
+            has_name_servers=config.has_name_servers,
             heartbeat_ms=config.ha_send_heartbeat_interval,
             silence_ms=config.ha_housekeeping_interval,
             role=context.role,

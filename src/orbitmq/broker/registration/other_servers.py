@@ -1,44 +1,73 @@
 """The NameServers of a broker, looked up again from time to time, and other brokers, found in a topic's route.
 
-NameServers move (apache/rocketmq#2042), and one name may stand for several of them.
+NameServers move (apache/rocketmq#2042), one name may stand for several of them, and a file or an address server may have
+the list (Java TopAddressing, BrokerController.updateNamesrvAddr).
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 
+from orbitmq.address import parse_name_servers
 from orbitmq.broker.config import BrokerConfig
+from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.registration.addresses import BrokerAddress
 from orbitmq.broker.registration.registrar import PART_TOPICS_MAX, Identity, Registrar, encode_parts
 from orbitmq.broker.topics.static_topic_table import StaticTopicTable
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.errors import ConnectionFailed, RequestTimeout, RouteNotFound
+from orbitmq.errors import ConnectionFailed, InvalidArgument, RequestTimeout, RouteNotFound
 from orbitmq.model.route import MASTER_ID, TopicRoute
 from orbitmq.net.name_lookup import resolve
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import ClientSecurity
 from orbitmq.wire.command import Command
 
+log = logging.getLogger(__name__)
+
 LOOK_UP_MS = 30_000
 """How often the names are looked up again."""
+_READ_TIMEOUT_S = 3
+_LIST_SIZE_MAX = 64 * 1024
+"""Bytes of a list of NameServers."""
 
 
 class NameServers:
-    """Keeps a registrar's list of addresses in step with names."""
+    """Keeps a registrar's list of addresses in step with names, and with the file or the address server that has them.
 
-    def __init__(self, registrar: Registrar, names: Iterable[str]) -> None:
+    Args:
+        source: a URL or a path; empty: the names are those of the settings.
+        every_ms: between two look-ups.
+    """
+
+    def __init__(
+        self, registrar: Registrar, names: Iterable[str], *, source: str = "", every_ms: int = LOOK_UP_MS
+    ) -> None:
         self._registrar = registrar
         self._names = tuple(names)
+        self._source = source
+        self._every_ms = every_ms
         self._resolved: dict[str, list[str]] = {}
+        self._reading = RepeatedFailure(log, "the list of NameServers cannot be read, the last one stays in use")
 
     def replace(self, names: Iterable[str]) -> None:
-        """Register with the NameServers of these names from now on."""
-        self._names = tuple(names)
+        """Register with the NameServers of these names from now on, whatever the file or address server has."""
+        self._names, self._source = tuple(names), ""
         self._registrar.set_name_servers(self._names)
 
     async def look_up(self) -> None:
         """Look every name up, and register with what they stand for now."""
+        if source := self._source:
+            try:
+                names = await asyncio.to_thread(_read_list, source)
+            except (OSError, ValueError, InvalidArgument) as error:
+                self._reading.note(error)
+            else:
+                self._reading.note(None)
+                if self._source == source:  # no other list was set meanwhile
+                    self._names = names
         found: dict[str, None] = {}
         for name in self._names:
             # A name service that is down must not take the NameServers with it.
@@ -50,8 +79,26 @@ class NameServers:
     async def run(self) -> None:
         """Look the names up again from time to time. Ends when it is cancelled."""
         while True:
-            await asyncio.sleep(LOOK_UP_MS / 1000)
+            await asyncio.sleep(self._every_ms / 1000)
             await self.look_up()
+
+
+def _read_list(source: str) -> tuple[str, ...]:
+    """Return the NameServers that a file or an address server has.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError, InvalidArgument: what it has is not a list of `host:port`.
+    """
+    if source.startswith(("http://", "https://")):
+        from urllib.request import urlopen  # only brokers with an address server pay
+
+        with urlopen(source, timeout=_READ_TIMEOUT_S) as answer:
+            text = answer.read(_LIST_SIZE_MAX)
+    else:
+        with Path(source).open("rb") as file:
+            text = file.read(_LIST_SIZE_MAX)
+    return parse_name_servers(text.decode("ascii").strip())
 
 
 class OtherBrokers:
@@ -136,5 +183,7 @@ class OtherServers:
             timeout_ms=config.register_broker_timeout_mills,
             pool=pool,
         )
-        self.name_servers = NameServers(self.registrar, config.name_servers)
+        source = config.name_server_source
+        every_ms = config.fetch_namesrv_addr_interval if source else LOOK_UP_MS
+        self.name_servers = NameServers(self.registrar, config.name_servers, source=source, every_ms=every_ms)
         self.brokers = OtherBrokers(self.registrar.ask_route, pool, timeout_ms=config.forward_timeout)
