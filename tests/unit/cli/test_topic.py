@@ -169,3 +169,12 @@ def test_with_several_clusters_a_change_has_to_say_which(orbitmq, monkeypatch, w
     assert (asked.code, asked.out) == (2, "")
     assert "of east, west, say which" in asked.err
     assert "say which" not in orbitmq(*words, "--cluster", "east").err
+
+
+def test_javas_command_makes_eight_queues_and_ours_four(orbitmq):
+    """As Java's UpdateTopicSubCommand, and its producers."""
+    name = "counts-of-queues"
+    assert orbitmq("mqadmin", "updateTopic", "-c", "DefaultCluster", "-t", f"{name}-java").code == 0
+    assert orbitmq("topic", "create", name).code == 0
+    counts = [orbitmq("route", topic, "-o", "json").json["queues"][0] for topic in (f"{name}-java", name)]
+    assert [(found["read_queue_count"], found["write_queue_count"]) for found in counts] == [(8, 8), (4, 4)]

@@ -8,6 +8,7 @@ from orbitmq.client.routing import routes as routes_module
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RouteNotFound
 from unit.client.routing.support import routes_of
+from unit.client.support import noted_pauses
 from waiting import until
 
 
@@ -35,6 +36,14 @@ async def test_watched_topics_are_refreshed_by_themselves_and_listeners_hear_of_
         cluster.topic("orders", cluster.a, cluster.b)
         assert await heard.get() == ("orders", cluster.routes["orders"])
         assert routes.address("broker-b") == cluster.b.address
+
+
+async def test_watched_topics_are_looked_at_10_ms_after_the_start(cluster, monkeypatch):
+    async with routes_of(cluster.name_server) as routes:
+        with noted_pauses(monkeypatch, but=()) as pauses:
+            routes.start()
+            await until(lambda: pauses)
+    assert pauses[0] == 10
 
 
 async def test_known_routes_survive_an_outage_and_a_name_server_that_forgot_them(cluster, caplog):

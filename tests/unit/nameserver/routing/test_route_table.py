@@ -87,6 +87,12 @@ def test_an_unchanged_version_changes_no_queues_but_brings_back_what_went_missin
     assert [found.read_queue_count for topic in ("one", "two") for found in table.tables.lookup(topic).queues] == [4, 8]
 
 
+def test_an_id_that_had_no_address_registers_for_the_first_time_whatever_its_version(table: RouteTable):
+    for broker_id, count in ((0, 8), (1, 8), (0, 4)):  # one process, whose lease goes on
+        finish(table.register(broker("a", "one", "two", broker_id=broker_id, address="a:1", count=count), at()))
+    assert [found.read_queue_count for found in table.tables.lookup("one").queues] == [4]
+
+
 @pytest.mark.parametrize("version", [DataVersion(0, 0, 2), DataVersion(0, 5, 1), DataVersion(1, 0, 1)], ids=str)
 def test_a_version_differs_by_any_of_its_parts(version: DataVersion, table: RouteTable):
     finish(table.register(broker("a", "one", "two", count=8), at()))
