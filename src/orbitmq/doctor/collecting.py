@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from orbitmq.admin.brokers import controllers_of
 from orbitmq.admin.controllers import ask_controllers
 from orbitmq.admin.groups import Connections, GroupStatus, merged_status
-from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes
+from orbitmq.admin.monitoring import ask_broker_health, ask_health, ask_routes, lost_masters_in
 from orbitmq.admin.route_comparison import snapshot_of
 from orbitmq.client.routing.nameserver_client import no_name_server
 from orbitmq.codes import ResponseCode
@@ -127,7 +127,9 @@ class _Collection:
             groups=groups,
             committed=self._committed,
             left_out=self._left_out,
-            silent=sorted({broker.name for broker in brokers if self._is_silent(broker)}),
+            silent=sorted(
+                {broker.name for broker in brokers if self._is_silent(broker)} | _lost(found) - masters.keys()
+            ),
         )
 
     def _is_silent(self, broker: BrokerFacts) -> bool:
@@ -400,3 +402,8 @@ def _lag(places: Mapping[MessageQueue, int], queues: Mapping[MessageQueue, Queue
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _lost(name_servers: Iterable[NameServerFacts]) -> set[str]:
+    """Return the names of the masters that NameServers of ours call lost: for a day they are missed."""
+    return {name for facts in name_servers if facts.health for name in lost_masters_in(facts.health["alerts"])}

@@ -117,7 +117,7 @@ class Snapshot:
         queues: where each queue begins and ends.
         committed: what each group has committed.
         left_out: what was not asked, because there is too much of it.
-        silent: names of masters that left a question unanswered, sorted: lags are without their part.
+        silent: names of masters that left a question unanswered, or were lost, sorted: lags are without their part.
     """
 
     taken_at_ms: int

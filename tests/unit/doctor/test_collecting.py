@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from orbitmq.doctor.collecting import AT_A_TIME
 from orbitmq.model.group import ConsumerInfo
 from orbitmq.model.route import BrokerData, ClusterInfo, MessageQueue
 from orbitmq.model.topic import DataVersion, TopicConfig
+from orbitmq.monitoring.alerts import BROKER_COUNT_DROPPED
 from orbitmq.net.dispatch.handlers import LATER, Handlers, Reply
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.server import Server
@@ -86,8 +87,14 @@ for _kind in (*WELL, GetClusterInfo, GetAllTopics, GetTopicStats, QueryConsumeTi
 
 
 @asynccontextmanager
-async def looked(*changes: dict[type, Any], timeout_ms: int = 3_000) -> AsyncIterator[tuple[Snapshot, list[StandIn]]]:
-    """Yield the snapshot of a cluster of one broker for each of the changes: a, b, ...; and the brokers."""
+async def looked(
+    *changes: dict[type, Any], timeout_ms: int = 3_000, alerts: Sequence[dict[str, Any]] = ()
+) -> AsyncIterator[tuple[Snapshot, list[StandIn]]]:
+    """Yield the snapshot of a cluster of one broker for each of the changes: a, b, ...; and the brokers.
+
+    Args:
+        alerts: of the NameServer.
+    """
     brokers = [StandIn(WELL | change) for change in changes]
     async with AsyncExitStack() as stack:
 
@@ -104,7 +111,7 @@ async def looked(*changes: dict[type, Any], timeout_ms: int = 3_000) -> AsyncIte
         name_server: dict[type, Any] = {
             GetClusterInfo: info,
             GetAllTopics: encode_topic_list([]),
-            GetHealth: orjson.dumps(HEALTH),
+            GetHealth: orjson.dumps(HEALTH | {"alerts": list(alerts)}),
         }
         address = await listen(StandIn(name_server))
         pool = ConnectionPool()
@@ -146,6 +153,12 @@ async def test_a_broker_that_takes_connections_and_says_nothing_is_unreachable_a
         assert (issue.check, issue.subject) == ("broker-unreachable", "broker a")
         assert snapshot.brokers[1].problem is None
         assert snapshot.silent == ["a"]
+
+
+async def test_a_lost_master_is_missing_from_lags_until_it_is_back() -> None:
+    lost = {"rule": BROKER_COUNT_DROPPED, "reason": "", "subjects": ["c/a:0", "c/b:0", "c/b:1"]}
+    async with looked({}, alerts=[lost]) as (snapshot, _):
+        assert snapshot.silent == ["b"]
 
 
 async def test_a_broker_that_falls_silent_is_not_asked_for_every_group() -> None:
