@@ -1,20 +1,29 @@
-"""Templates of plain sends: what is the same in message after message is parsed only once.
+r"""Templates of plain sends: what is the same in message after message is parsed only once.
 
 Between two messages of one producer its text, of header and properties, differs in a few values: queue, birth time, opaque,
-unique key, and the words of KEYS. The text around those is the message's form. What a form means is found out by the
-ways that read a header as a whole (`send_header`) and its properties (`sending.properties`); the next messages of
-that form are put together from their values.
+unique key, and the words of KEYS:
+
+```
+{"code":310,"extFields":{"a":..,"b":TOPIC,..,"e":QUEUE,"f":FLAGS   ","g":" TIME ","h":"0","i":"..UNIQ_KEY\u0001 KEY
+\u0002..","j":"0",..},"flag":0,"language":..,"opaque": OPAQUE ,"serializeTypeCurrentRPC":..,"version":..}
+```
+
+The text up to the flags is the head; the text around the other values is the template. A template is learnt when it comes for the
+second time, and only where it is proved: with another head and other values in their places, the JSON parse of the whole gives
+these, and nothing else has changed (`parse_plain_send`, `sending.properties`). The next messages are put together from their
+values.
 
 A value is taken only when it is a plain word, so it can neither end its text nor mean something of its own. Whatever
-a form says is what those ways would say; a test holds them together. docs/adr/0010-send-fast-path.md has the figures.
+a template says is what the parse would say; a test holds them together. docs/adr/0010-send-fast-path.md has the figures.
 """
 
 from __future__ import annotations
 
 import string
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX, TEXTS_MAX, SendHeaderTexts, parse_plain_send
+from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX, TEXTS_MAX, SendHead, parse_head, parse_plain_send
 from orbitmq.broker.sending.answers import UNIQUE_KEY
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.model.message import SysFlag
@@ -44,12 +53,8 @@ _KEYS_TEXT_SIZE = len(_KEYS_TEXT)
 _IN_WORDS = (string.ascii_letters + string.digits + " _-.:;/@#+=,|").encode()
 _PROPERTY_END = 2
 _PREPARED = SysFlag.TRANSACTION_PREPARED
-
-
-class _Head(NamedTuple):
-    topic: str
-    queue_id: int
-    sys_flag: int
+_PROBE_HEAD = b'{"code":310,"extFields":{"a":"g","b":"probe","c":"t","d":"4","e":"7","f":"0'
+_PROBE_FIELDS = "probe", 7, 0
 
 
 class _Template(NamedTuple):
@@ -65,8 +70,7 @@ class SendTemplates:
 
     def __init__(self, properties: StoredProperties) -> None:
         self._plain = properties.plain
-        self._texts = SendHeaderTexts()
-        self._heads: dict[bytes, _Head] = {}
+        self._heads: dict[bytes, SendHead] = {}
         self._templates: dict[bytes, _Template | tuple[()]] = {}
         """By their text; empty: it means nothing that could be put together."""
         self._seen: set[bytes] = set()
@@ -81,7 +85,7 @@ class SendTemplates:
         key_end = find(b"\\", key_at)
         opaque_at = find(_OPAQUE, key_end) + _OPAQUE_SIZE
         opaque_end = find(b",", opaque_at)
-        words_at = find(_KEYS_TEXT, born_end) + _KEYS_TEXT_SIZE
+        words_at = words_end = find(_KEYS_TEXT, born_end) + _KEYS_TEXT_SIZE
         words = b""
         # Each piece ends where a `find` from its own beginning ends it: so a form's text can be cut in one way only.
         if words_at < born_end:
@@ -121,64 +125,122 @@ class SendTemplates:
                     topic, queue_id, sys_flag, int(born_at), 0, sent, int(opaque),
                     stored, key, tag_code, words if len(words) <= NOTED_SIZE_MAX else None,
                 )  # fmt: skip
-        return self._read_whole(text, template_text, is_new=template is None or head is None)
+        spans = [(key_at, key_end), (opaque_at, opaque_end)]
+        if words_at >= born_end:
+            spans.append((words_at, words_end))
+        return self._read_whole(text, template_text, head_end, spans)
 
-    def _read_whole(self, text: bytes, template_text: bytes, *, is_new: bool) -> PlainMessage | None:
-        fields = by_text = self._texts.parse(text)
+    def _read_whole(
+        self, text: bytes, template_text: bytes, head_end: int, spans: list[tuple[int, int]]
+    ) -> PlainMessage | None:
+        """Parse a header, and learn its head and its template when it comes for the second time.
+
+        Args:
+            spans: where the unique key, the opaque and the words of KEYS begin and end, if they are there.
+        """
+        fields = parse_plain_send(text)
         if fields is None:
-            fields = parse_plain_send(text)
-            if fields is None:
-                return None
+            return None
         properties = fields[5]
         stored, key = self._plain(properties), unique_key(properties)
         if key is None:
             return None
-        if by_text is not None and is_new and len(template_text) <= TEXT_SIZE_MAX:
+        is_only_key = 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties
+        message = (*fields, stored, key, None, b"" if is_only_key else None)
+        if head_end > 0 and len(template_text) <= TEXT_SIZE_MAX and head_end <= TEXT_SIZE_MAX:
+            head_text = text[:head_end]
+            if template_text in self._templates and head_text in self._heads:
+                return message  # it has no template, or its values are not plain words
             # Learnt at the second time: most texts of clients with changing properties come once.
             if template_text in self._seen:
-                self._learn(text, template_text, _Head(*fields[:3]), properties, stored, key)
+                self._learn(text, template_text, head_text, spans, message)
             else:
                 if len(self._seen) >= TEXTS_MAX:
                     self._seen.clear()
                 self._seen.add(template_text)
-        is_only_key = 0 < len(key) <= NOTED_SIZE_MAX and _KEYS not in properties
-        return (*fields, stored, key, None, b"" if is_only_key else None)
+        return message
 
     def _learn(
-        self, text: bytes, template_text: bytes, head: _Head, properties: bytes, stored: bytes | None, key: bytes
+        self,
+        text: bytes,
+        template_text: bytes,
+        head_text: bytes,
+        spans: list[tuple[int, int]],
+        message: PlainMessage,
     ) -> None:
-        """Remember a form, and a head, that were read by their texts."""
-        head_text = text[: text.find(_BORN_AT)]
-        if len(head_text) <= TEXT_SIZE_MAX:
-            if len(self._heads) >= TEXTS_MAX:
-                self._heads.clear()
-            self._heads[head_text] = head
-        if len(self._templates) >= TEXTS_MAX:
-            self._templates.clear()
-        # KEYS in another field than the properties, or written otherwise there, is not where `read` looks for its words.
-        is_found = (text.find(_KEYS_TEXT, len(head_text) + _BORN_END) >= 0) == (_KEYS in properties)
-        self._templates[template_text] = _template_of(properties, stored, key) if is_found else ()
+        head = parse_head(head_text)
+        if head is None:
+            return
+        if len(self._heads) >= TEXTS_MAX:
+            self._heads.clear()
+        self._heads[head_text] = head
+        if template_text not in self._templates:
+            if len(self._templates) >= TEXTS_MAX:
+                self._templates.clear()
+            self._templates[template_text] = self._proved_template(text, len(head_text) + _BORN_END, spans, message)
+
+    def _proved_template(
+        self, text: bytes, born_end: int, spans: list[tuple[int, int]], message: PlainMessage
+    ) -> _Template | tuple[()]:
+        """Return the template of a text, empty when other values in its places would mean anything else."""
+        properties, stored, key = message[5], message[7], message[8]
+        kept = properties if stored is None else stored
+        names = [_KEY, _KEYS][: len(spans) - 1]
+        values, kept_values = ([_value_at(whole, name) for name in names] for whole in (properties, kept))
+        if not key or None in values or None in kept_values:
+            return ()
+        probes = [_probe(text[start:end]) for start, end in spans]
+        born_at = _probe(text[born_end - 13 : born_end])
+        _, opaque, *_ = probes
+        probed = _replace(text, born_end, spans, probes)
+        if probed is None:
+            return ()
+        del probes[1]
+        wanted = _replace(properties, 0, values, probes), _replace(kept, 0, kept_values, probes)
+        found = parse_plain_send(_PROBE_HEAD + _BORN_AT + born_at + probed)
+        if found != (*_PROBE_FIELDS, int(born_at), 0, wanted[0], int(opaque)):
+            return ()
+        found_stored = self._plain(found[5])
+        if (found[5] if found_stored is None else found_stored) != wanted[1] or (found_stored is None) != (
+            stored is None
+        ):
+            return ()
+        # Cut the stored text at its variable values; what is between them is the same in every message.
+        at, parts = 0, []
+        for start, end in sorted(value for value in kept_values if value is not None):
+            parts.append(kept[at:start])
+            at = end
+        parts.append(kept[at:])
+        return _Template(tuple(parts), None if stored is None else tag_code_of("", stored, 0), stored is None)
 
 
-def _template_of(properties: bytes, stored: bytes | None, key: bytes) -> _Template | tuple[()]:
-    kept = properties if stored is None else stored
-    values = [_value_at(kept, _KEY)]
-    if _KEYS in properties:
-        values.append(_value_at(kept, _KEYS))
-    if not key or None in values:
-        return ()
-    # Cut the stored text at its variable values; what is between them is the same in every message.
-    at, parts = 0, []
-    for start, end in sorted(value for value in values if value is not None):
-        parts.append(kept[at:start])
+def _probe(value: bytes) -> bytes:
+    """Return another value of the same length that could stand in its place."""
+    probe = b"1" * len(value)
+    return b"2" * len(value) if probe == value else probe
+
+
+def _replace(text: bytes, at: int, spans: Sequence[tuple[int, int] | None], values: Sequence[bytes]) -> bytes | None:
+    """Return a text from a place on with other values in some spans; None when these are not one behind the other."""
+    pieces = []
+    for (start, end), value in sorted(
+        (span, value) for span, value in zip(spans, values, strict=True) if span is not None
+    ):
+        if not at <= start < end:
+            return None
+        pieces += [text[at:start], value]
         at = end
-    parts.append(kept[at:])
-    return _Template(tuple(parts), None if stored is None else tag_code_of("", stored, 0), stored is None)
+    return b"".join((*pieces, text[at:]))
 
 
 def _value_at(properties: bytes, name: bytes) -> tuple[int, int] | None:
-    """Return where the value of a property begins and ends; None: it is not a plain word, or its name stands elsewhere, too."""
+    """Return where the value of a property begins and ends.
+
+    None: it is not there, is not a plain word, or its name stands elsewhere, too.
+    """
     name_at = properties.find(name)
+    if name_at < 0:
+        return None
     start = name_at + len(name)
     end = properties.find(b"\x02", start)
     is_alone = (not name_at or properties[name_at - 1] == _PROPERTY_END) and properties.find(name, start) < 0
