@@ -8,8 +8,8 @@ from __future__ import annotations
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.replication import leader_of
-from orbitmq.cli.mqadmin.result import Result, cell
-from orbitmq.cli.mqadmin.targets import ask
+from orbitmq.cli.mqadmin.result import Result, settings_lines
+from orbitmq.cli.mqadmin.targets import ask, one_setting, parse_settings
 from orbitmq.errors import InvalidArgument
 from orbitmq.wire.bodies.document import parse_body
 from orbitmq.wire.header import decode_header
@@ -46,27 +46,20 @@ async def get_controller_meta_data(clients: ClusterClients, given: Given) -> Res
 
 async def get_controller_config(clients: ClusterClients, given: Given) -> Result:
     """Show the settings of controllers."""
-    import javaproperties  # it loads an XML parser
-
-    lines: list[str] = []
-    rows = []
+    lines, rows = [], []
     for address in _addresses(given):
-        body = (await ask(clients, address, GetControllerConfig())).body
-        settings = dict(javaproperties.loads(bytes(body).decode()))
-        lines.append(f"============{address}============")
-        lines += [f"{cell(-50, key)}=  {value}" for key, value in sorted(settings.items())]
+        settings = parse_settings((await ask(clients, address, GetControllerConfig())).body)
+        lines += settings_lines(address, settings)
         rows.append({"controller": address, "settings": settings})
     return Result(lines, rows)
 
 
 async def update_controller_config(clients: ClusterClients, given: Given) -> Result:
     """Change a setting of controllers."""
-    key, value, addresses = given.text("key"), given.text("value"), _addresses(given)
-    for part in (key, value):
-        if not part.isprintable():
-            raise InvalidArgument("--value", part, "one line")
+    key, value, body = given.text("key"), given.text("value"), one_setting(given)
+    addresses = _addresses(given)
     for address in addresses:
-        await ask(clients, address, UpdateControllerConfig(), f"{key}={value}\n".encode())
+        await ask(clients, address, UpdateControllerConfig(), body)
     lines = [f"update controller config success![{', '.join(addresses)}]", f"{key} : {value}"]
     return Result(lines, [{"controller": address, "key": key, "value": value} for address in addresses])
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.cli.mqadmin.brokers import cluster_brokers
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, cell
-from orbitmq.cli.mqadmin.targets import ask
-from orbitmq.cli.mqadmin.topics import time_text
+from orbitmq.cli.mqadmin.result import Result, table, time_text
+from orbitmq.cli.mqadmin.targets import ask, cluster_brokers, given_brokers
 from orbitmq.errors import InvalidArgument
-from orbitmq.model.route import MASTER_ID
 from orbitmq.wire.bodies.controller import (
     BrokerMember,
     decode_epochs,
@@ -24,19 +21,15 @@ from orbitmq.wire.bodies.controller import (
 from orbitmq.wire.bodies.document import parse_body
 from orbitmq.wire.headers import GetBrokerEpochs, GetReplicationStatus, GetSyncStates, ResetMasterFlushOffset
 
-_WIDTHS = (-32, -16, 16, 16, 16, 16)
-_TITLES = ("#SlaveAddr", "#SlaveAckOffset", "#Diff", "#TransferSpeed(KB/s)", "#Status", "#TransferFromWhere")
+_LAYOUT = "%-32s  %-16s %16s %16s %16s %16s"
+_TITLES = "#SlaveAddr|#SlaveAckOffset|#Diff|#TransferSpeed(KB/s)|#Status|#TransferFromWhere"
 
 
 async def ha_status(clients: ClusterClients, given: Given) -> Result:
     """Show which slaves follow a master, or a cluster's masters, and how far; of a slave its master."""
-    addresses = [given.text("brokerAddr")]
-    if "brokerAddr" not in given:
-        brokers = await cluster_brokers(clients, given)
-        addresses = [data.addresses[MASTER_ID] for data in brokers if MASTER_ID in data.addresses]
     lines: list[str] = []
     rows = []
-    for address in addresses:
+    for address in await given_brokers(clients, given, with_slaves=False):
         document = parse_body("replication status", (await ask(clients, address, GetReplicationStatus())).body, dict)
         lines += _status_lines(address, document)
         rows.append({"address": address, **document})
@@ -58,18 +51,20 @@ def _status_lines(address: str, document: dict[str, Any]) -> list[str]:
         ]
     slaves = document.get("haConnectionInfo") or ()
 
-    def line(first: object, second: object, *numbers: object) -> str:
-        head = f"{cell(_WIDTHS[0], first)}  {cell(_WIDTHS[1], second)} "
-        return head + " ".join(cell(width, number) for width, number in zip(_WIDTHS[2:], numbers, strict=True))
-
     lines = ["", f"#MasterAddr\t{address}", f"#MasterCommitLogMaxOffset\t{document.get('masterCommitLogMaxOffset')}"]
-    lines += [f"#SlaveNum\t{len(slaves)}", f"#InSyncSlaveNum\t{document.get('inSyncSlaveNums')}", line(*_TITLES)]
-    for slave in slaves:
-        speed = f"{slave.get('transferredByteInSecond', 0) / 1024:.2f}"
-        state = "OK" if slave.get("inSync") else "Fall Behind"
-        lines.append(
-            line(slave["addr"], slave["slaveAckOffset"], slave["diff"], speed, state, slave["transferFromWhere"])
+    lines += [f"#SlaveNum\t{len(slaves)}", f"#InSyncSlaveNum\t{document.get('inSyncSlaveNums')}"]
+    cells = (
+        (
+            slave["addr"],
+            slave["slaveAckOffset"],
+            slave["diff"],
+            f"{slave.get('transferredByteInSecond', 0) / 1024:.2f}",
+            "OK" if slave.get("inSync") else "Fall Behind",
+            slave["transferFromWhere"],
         )
+        for slave in slaves
+    )
+    lines += table(_LAYOUT, _TITLES, cells)
     return lines
 
 
