@@ -8,9 +8,10 @@ Source: Java org.apache.rocketmq.tools.command.auth of 5.3.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, TypeVar
 
 from orbitmq.admin.cluster_clients import ClusterClients
@@ -56,6 +57,7 @@ from orbitmq.wire.headers import (
 )
 
 E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
 _USER_TITLES = "#UserName|#Password|#UserType|#UserStatus"
 _ACL_TITLES = "#Subject|#PolicyType|#Resource|#Actions|#SourceIp|#Decision"
 
@@ -154,25 +156,31 @@ async def list_user(clients: ClusterClients, given: Given) -> Result:
 async def copy_user(clients: ClusterClients, given: Given) -> Result:
     """Copy users from one broker to another, all or those that are named."""
     source, target = given.text("fromBroker"), given.text("toBroker")
-    names = [name.strip() for name in given.text("usernames").split(",") if name.strip()]
-    problems = []
-    users = []
-    if names:
-        for name in names:
-            user = await _user(clients, source, name)
-            if user is None:
-                problems.append(f"{source} has no user {name}")
-            else:
-                users.append(user)
-    else:
-        users = list(decode_users((await ask(clients, source, ListUsers())).body))
+    find = partial(_user, clients, source)
+    users, missing = await _chosen(_parts(given, "usernames") or None, find, (await clients.admin.broker(source)).users)
     for user in users:
         is_new = await _user(clients, target, user.name) is None
         header = CreateUser(username=user.name) if is_new else UpdateUser(username=user.name)
         body = encode_user_change(user.name, UserChange(user.password, user.type, user.status))
         await ask(clients, target, header, body)
     rows = [{"name": user.name, "from": source, "to": target} for user in users]
-    return replace(listed("copy user of {name} from {from} to {to} success.", rows), problems=problems)
+    return replace(
+        listed("copy user of {name} from {from} to {to} success.", rows),
+        problems=[f"{source} has no user {name}" for name in missing],
+    )
+
+
+async def _chosen(
+    names: Iterable[str] | None,
+    find: Callable[[str], Awaitable[T | None]],
+    find_all: Callable[[], Awaitable[Iterable[T]]],
+) -> tuple[Iterable[T], list[str]]:
+    """Return what is there of some names, or of all of them (None), and the names of which there is nothing."""
+    if names is None:
+        return await find_all(), []
+    found = {name: await find(name) for name in names}
+    there = [one for one in found.values() if one is not None]
+    return there, [name for name, one in found.items() if one is None]
 
 
 def _parts(given: Given, name: str) -> list[str]:
@@ -256,20 +264,14 @@ async def list_acl(clients: ClusterClients, given: Given) -> Result:
 async def copy_acl(clients: ClusterClients, given: Given) -> Result:
     """Copy rules from one broker to another, all or those of the subjects that are named."""
     source, target = given.text("fromBroker"), given.text("toBroker")
-    problems = []
-    acls = []
-    if "subjects" in given:
-        for subject in _parts(given, "subjects"):
-            acl = await _rules(clients, source, subject)
-            if acl is None:
-                problems.append(f"{source} has no rules of {subject}")
-            else:
-                acls.append(acl)
-    else:
-        acls = list(decode_acls((await ask(clients, source, ListAcls())).body))
+    find, names = partial(_rules, clients, source), _parts(given, "subjects") if "subjects" in given else None
+    acls, missing = await _chosen(names, find, (await clients.admin.broker(source)).rules)
     for acl in acls:
         is_new = await _rules(clients, target, acl.subject) is None
         header = CreateAcl(subject=acl.subject) if is_new else UpdateAcl(subject=acl.subject)
         await ask(clients, target, header, encode_acl(acl))
     rows = [{"subject": acl.subject, "from": source, "to": target} for acl in acls]
-    return replace(listed("copy acl of {subject} from {from} to {to} success.", rows), problems=problems)
+    return replace(
+        listed("copy acl of {subject} from {from} to {to} success.", rows),
+        problems=[f"{source} has no rules of {name}" for name in missing],
+    )

@@ -5,15 +5,14 @@ Source: Java org.apache.rocketmq.tools.command.cluster of 5.3.3.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import ask_each
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, table
-from orbitmq.errors import OrbitError
 
 _LAYOUT = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %11s  %-12s  %-8s  %10s"
 _TITLES_LAYOUT = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %-11s  %-12s  %-8s  %-10s"
@@ -35,9 +34,11 @@ async def cluster_list(clients: ClusterClients, given: Given) -> Result:
         if name in info.brokers
         for broker_id, address in sorted(info.brokers[name].addresses.items())
     ]
-    told = await asyncio.gather(*(_runtime(clients, address) for *_, address in members))
-    problems = [found for found in told if isinstance(found, str)]
-    infos: list[Mapping[str, str]] = [{} if isinstance(found, str) else found for found in told]
+    found, failed = await ask_each(
+        {at: at for *_, at in members}, lambda _, at: clients.brokers.broker_runtime_info(at)
+    )
+    infos = [found.get(address, {}) for *_, address in members]
+    problems = [failed[address] for *_, address in members if address in failed]
     if "moreStats" in given:
         return _more_stats(members, infos, problems)
     rows = [
@@ -46,13 +47,6 @@ async def cluster_list(clients: ClusterClients, given: Given) -> Result:
     ]
     lines = table(_LAYOUT, _TITLES, (row.values() for row in rows), titles_layout=_TITLES_LAYOUT)
     return Result(lines, rows, problems)
-
-
-async def _runtime(clients: ClusterClients, address: str) -> dict[str, str] | str:
-    try:
-        return await clients.brokers.broker_runtime_info(address)
-    except OrbitError as error:
-        return str(error)
 
 
 def _figures(values: Mapping[str, str]) -> dict[str, Any]:
@@ -85,9 +79,7 @@ def _number(values: Mapping[str, str], key: str) -> float:
         return 0.0
 
 
-def _more_stats(
-    members: list[tuple[str, str, int, str]], infos: list[Mapping[str, str]], problems: list[str]
-) -> Result:
+def _more_stats(members: list[tuple[str, str, int, str]], infos: list[dict[str, str]], problems: list[str]) -> Result:
     names = ("in_yesterday", "out_yesterday", "in_today", "out_today")
     rows = []
     for (cluster, name, _, _), values in zip(members, infos, strict=True):

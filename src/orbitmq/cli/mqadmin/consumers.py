@@ -26,11 +26,11 @@ from orbitmq.cli.mqadmin.result import Result, java_object, java_text, listed, q
 from orbitmq.cli.mqadmin.targets import addresses_of, ask, ask_first, group_route, parse_attributes, tell_masters
 from orbitmq.codes import version_name
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError
+from orbitmq.model.delay_levels import DELAY_LEVELS
 from orbitmq.model.group import ConsumerInfo, ConsumeType
 from orbitmq.model.route import MASTER_ID, MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
-from orbitmq.wire.bodies.consumer_info import QueueInfo, RunningInfo, decode_running_info
-from orbitmq.wire.bodies.document import parse_body
+from orbitmq.wire.bodies.consumer_info import QueueInfo, RunningInfo, decode_running_info, queue_info_document
 from orbitmq.wire.bodies.groups import (
     ClientConnection,
     GroupConfig,
@@ -41,7 +41,6 @@ from orbitmq.wire.bodies.groups import (
     encode_group_config,
     group_document,
 )
-from orbitmq.wire.bodies.heartbeat import parse_queue
 from orbitmq.wire.bodies.stats import decode_broker_consume_stats
 from orbitmq.wire.bodies.topics import QueueProgress, decode_consume_rate, decode_consume_stats
 from orbitmq.wire.headers import (
@@ -179,7 +178,7 @@ async def _owners(clients: ClusterClients, group: str, silent: Collection[str]) 
         }
     except OrbitError:
         return {}
-    return {queue: name.partition("@")[0] for name, info in infos.items() for queue in info.info.queues}
+    return {queue: name.partition("@")[0] for name, info in infos.items() for queue in info.queues}
 
 
 async def _progress_of_all(clients: ClusterClients, silent: Mapping[str, str]) -> Result:
@@ -270,17 +269,9 @@ async def broker_consume_stats(clients: ClusterClients, given: Given) -> Result:
     return Result([*lines, "", f"Diff Total: {total}"], {"queues": rows, "behind": total})
 
 
-class Told(NamedTuple):
-    """What a client says of itself, the queues that it pops from, and what its program adds."""
-
-    info: RunningInfo
-    pop_queues: Mapping[MessageQueue, Mapping[str, Any]]
-    user_info: Mapping[str, str] | None
-
-
 async def running_info(
     clients: ClusterClients, group: str, client_id: str, *, with_stacks: bool = False, silent: Collection[str] = ()
-) -> Told:
+) -> RunningInfo:
     """Ask a client of a group for everything that it says of itself.
 
     Args:
@@ -290,13 +281,7 @@ async def running_info(
         ClientError: no broker knows the client, or it does not answer.
     """
     header = GetRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=with_stacks)
-    body = (await ask_first(clients, await group_route(clients, group), header, silent)).body
-
-    def parse(document: dict[str, Any]) -> Told:
-        pops = {parse_queue(dict(key)): found for key, found in (document.get("mqPopTable") or {}).items()}
-        return Told(decode_running_info(body), pops, document.get("userConsumerInfo"))
-
-    return parse_body("running info", body, parse)
+    return decode_running_info((await ask_first(clients, await group_route(clients, group), header, silent)).body)
 
 
 async def consumer_status(clients: ClusterClients, given: Given) -> Result:
@@ -307,42 +292,40 @@ async def consumer_status(clients: ClusterClients, given: Given) -> Result:
     group, client_id, has_stacks = given.text("consumerGroup"), given.text("clientId"), "jstack" in given
     found, _ = await find_connections(clients, group, given.text("brokerAddr"))
     if client_id:
-        told = await running_info(clients, group, client_id, with_stacks=has_stacks)
-        return Result(_status_text(told), _status_document(client_id, told))
+        info = await running_info(clients, group, client_id, with_stacks=has_stacks)
+        return Result(_status_text(info), _status_document(client_id, info))
     directory = Path(str(time.time_ns() // 1_000_000))
 
     cells: list[tuple[object, ...]] = []
     problems = []
-    infos: dict[str, Told] = {}
+    infos: dict[str, RunningInfo] = {}
     for client in found:
         try:
-            told = await running_info(clients, group, client.client_id, with_stacks=has_stacks)
+            info = await running_info(clients, group, client.client_id, with_stacks=has_stacks)
         except OrbitError as error:
             problems.append(str(error))
             continue
-        infos[client.client_id] = told
+        infos[client.client_id] = info
         path = directory / file_name(client.client_id)
-        write_file(path, "\n".join(_status_text(told)).encode() + b"\n")
+        write_file(path, "\n".join(_status_text(info)).encode() + b"\n")
         cells.append((len(infos), client.client_id, version_name(client.version), path))
     lines = table("%-10s %-40s %-20s %s", "#Index|#ClientId|#Version|#ConsumerRunningInfoFile", cells)
     if infos:
         lines += ["", "", *_findings(infos)]
-    return Result(lines, [_status_document(name, told) for name, told in infos.items()], problems)
+    return Result(lines, [_status_document(name, info) for name, info in infos.items()], problems)
 
 
-def _findings(infos: Mapping[str, Told]) -> list[str]:
+def _findings(infos: Mapping[str, RunningInfo]) -> list[str]:
     now_ms = time.time_ns() // 1_000_000
-    first = infos[min(infos)].info
-    subscriptions = {
-        frozenset((one.topic, one.expression) for one in told.info.subscriptions) for told in infos.values()
-    }
+    first = infos[min(infos)]
+    subscriptions = {frozenset((one.topic, one.expression) for one in info.subscriptions) for info in infos.values()}
     if len(subscriptions) > 1 and _is_push(first) and now_ms - _started_at_ms(first) > _SETTLED_MS:
         return ["WARN: Different subscription in the same group of consumer!!!"]
     lines = ["Same subscription in the same group of consumer", "", "Rebalance OK"]
-    for client_id, told in sorted(infos.items()):
-        if _is_push(told.info):
-            is_ordered = told.info.properties.get("PROP_CONSUMEORDERLY", "").lower() == "true"
-            for queue, state in told.info.queues.items():
+    for client_id, info in sorted(infos.items()):
+        if _is_push(info):
+            is_ordered = info.properties.get("PROP_CONSUMEORDERLY", "").lower() == "true"
+            for queue, state in info.queues.items():
                 name = queue_text(queue)
                 if is_ordered and not state.is_locked:
                     lines.append(f"{client_id} {name} can't lock for a while, {now_ms - state.locked_at_ms}ms")
@@ -363,12 +346,11 @@ def _started_at_ms(info: RunningInfo) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _status_text(told: Told) -> list[str]:
+def _status_text(info: RunningInfo) -> list[str]:
     """Return what a client says of itself as Java prints it (ConsumerRunningInfo.formatString)."""
-    info = told.info
     offsets = ((*queue, state.commit_offset) for queue, state in info.queues.items())
     details = ((*queue, _process_queue_text(state)) for queue, state in info.queues.items())
-    pops = ((*queue, _pop_text(state)) for queue, state in told.pop_queues.items())
+    pops = ((*queue, _pop_text(state)) for queue, state in info.pop_queues.items())
     rates = (
         (topic, one.pull_ms, one.pull_rate, one.consume_ms, one.done_rate, one.failed_rate, one.failed_count)
         for topic, one in info.statistics.items()
@@ -394,8 +376,8 @@ def _status_text(told: Told) -> list[str]:
         rates,
         titles_layout="%-64s  %14s %14s %14s %14s %18s %25s",
     )
-    if told.user_info is not None:
-        lines += ["", "", "#User Consume Info#", *_pairs(told.user_info)]
+    if info.user_info is not None:
+        lines += ["", "", "#User Consume Info#", *_pairs(info.user_info)]
     if info.stacks is not None:
         lines += ["", "", "#Consumer jstack#", *info.stacks.splitlines()]
     return lines
@@ -411,22 +393,9 @@ def _process_queue_text(state: QueueInfo) -> str:
     def at(time_ms: int) -> str:
         return f"{datetime.fromtimestamp(time_ms / 1000):%Y%m%d%H%M%S}{time_ms % 1000:03d}"
 
+    fields = queue_info_document(state).items()
     return java_object(
-        "ProcessQueueInfo",
-        commitOffset=state.commit_offset,
-        cachedMsgMinOffset=state.cached_min_offset,
-        cachedMsgMaxOffset=state.cached_max_offset,
-        cachedMsgCount=state.cached_count,
-        cachedMsgSizeInMiB=state.cached_size_mib,
-        transactionMsgMinOffset=state.working_min_offset,
-        transactionMsgMaxOffset=state.working_max_offset,
-        transactionMsgCount=state.working_count,
-        locked=state.is_locked,
-        tryUnlockTimes=state.unlock_tries,
-        lastLockTimestamp=at(state.locked_at_ms),
-        droped=state.is_dropped,
-        lastPullTimestamp=at(state.pulled_at_ms),
-        lastConsumeTimestamp=at(state.consumed_at_ms),
+        "ProcessQueueInfo", **{key: at(value) if key.endswith("Timestamp") else value for key, value in fields}
     )
 
 
@@ -438,8 +407,7 @@ def _pop_text(state: Mapping[str, Any]) -> str:
     )
 
 
-def _status_document(client_id: str, told: Told) -> dict[str, Any]:
-    info = told.info
+def _status_document(client_id: str, info: RunningInfo) -> dict[str, Any]:
 
     def values(found: object) -> dict[str, Any]:
         return {name: getattr(found, name) for name in type(found).__slots__}  # type: ignore[attr-defined]
@@ -449,9 +417,9 @@ def _status_document(client_id: str, told: Told) -> dict[str, Any]:
         "properties": dict(info.properties),
         "subscriptions": [{"topic": one.topic, "expression": one.expression} for one in info.subscriptions],
         "queues": [_queue_row(queue) | values(state) for queue, state in info.queues.items()],
-        "pop_queues": [_queue_row(queue) | dict(state) for queue, state in told.pop_queues.items()],
+        "pop_queues": [_queue_row(queue) | dict(state) for queue, state in info.pop_queues.items()],
         "statistics": {topic: values(found) for topic, found in info.statistics.items()},
-        "user_info": dict(told.user_info or {}),
+        "user_info": dict(info.user_info or {}),
         "stacks": info.stacks,
     }
 
@@ -487,24 +455,13 @@ def _settings(config: GroupConfig, *, none: str) -> list[tuple[str, str]]:
     return [(name, none if document.get(name) is None else _java_text(name, document[name])) for name in names]
 
 
-_CUSTOMIZED = [
-    1_000,
-    5_000,
-    10_000,
-    30_000,
-    *range(60_000, 660_000, 60_000),
-    1_200_000,
-    1_800_000,
-    3_600_000,
-    7_200_000,
-]
 _CLASSES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "groupRetryPolicy": (
         "GroupRetryPolicy",
         {"type": "CUSTOMIZED", "exponentialRetryPolicy": None, "customizedRetryPolicy": None},
     ),
     "exponentialRetryPolicy": ("ExponentialRetryPolicy", {"initial": 5_000, "max": 7_200_000, "multiplier": 2}),
-    "customizedRetryPolicy": ("CustomizedRetryPolicy", {"next": _CUSTOMIZED}),
+    "customizedRetryPolicy": ("CustomizedRetryPolicy", {"next": list(DELAY_LEVELS.delays_ms)}),
     "subscriptionDataSet": (
         "SimpleSubscriptionData",
         {"topic": None, "expressionType": None, "expression": None, "version": 0},

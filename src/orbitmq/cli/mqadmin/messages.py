@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import notices_of
@@ -31,7 +31,7 @@ from orbitmq.cli.mqadmin.offsets import find_offset, time_ms
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, java_object, java_text, queue_text, seconds_text, table, time_text
 from orbitmq.cli.mqadmin.targets import addresses_of, ask, route_topic
-from orbitmq.client.consume.pull_request import plain_pull
+from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer, plain_pull
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RemoteRefused
 from orbitmq.model.group import SUBSCRIBE_ALL, TOOLS_GROUP, ConsumeType, MessageModel
@@ -44,7 +44,6 @@ from orbitmq.wire.headers import (
     GetMaxOffset,
     GetMinOffset,
     OffsetResponse,
-    PullResponse,
     QueryConsumeQueue,
 )
 from orbitmq.wire.messages.message_id import offset_message_id
@@ -117,8 +116,8 @@ async def _by_key(
 
 async def _consume_directly(clients: ClusterClients, given: Given, message: StoredMessage) -> Result:
     group, client_id = given.text("consumerGroup"), given.text("clientId")
-    told = await running_info(clients, group, client_id)
-    if told.info.properties.get("PROP_CONSUME_TYPE") != ConsumeType.PUSH:
+    info = await running_info(clients, group, client_id)
+    if info.properties.get("PROP_CONSUME_TYPE") != ConsumeType.PUSH:
         raise ClientError(f"the client {client_id} is not a push consumer: nothing can be given to it")
     done = await clients.admin.consume_directly(group, client_id, message)
     text = java_object(
@@ -294,28 +293,19 @@ async def query_msg_by_unique_key(clients: ClusterClients, given: Given) -> Resu
     return _result(found, lines, rows, nothing) if "showAll" in given else Result(lines, rows)
 
 
-class _Status(StrEnum):
-    """How a pull ended (Java: PullStatus)."""
-
-    FOUND = "FOUND"
-    NO_NEW = "NO_NEW_MSG"
-    NO_MATCH = "NO_MATCHED_MSG"
-    ILLEGAL = "OFFSET_ILLEGAL"
-
-
-_STATUSES = {
-    ResponseCode.SUCCESS: _Status.FOUND,
-    ResponseCode.PULL_NOT_FOUND: _Status.NO_NEW,
-    ResponseCode.PULL_RETRY_IMMEDIATELY: _Status.NO_MATCH,
-    ResponseCode.PULL_OFFSET_MOVED: _Status.ILLEGAL,
+_STATUS_TEXTS = {
+    PullStatus.FOUND: "FOUND",
+    PullStatus.NO_NEW_MESSAGE: "NO_NEW_MSG",
+    PullStatus.NO_MATCHED_MESSAGE: "NO_MATCHED_MSG",
+    PullStatus.OFFSET_ILLEGAL: "OFFSET_ILLEGAL",
 }
+"""As Java names them (PullStatus)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pulled:
-    status: _Status
+class _Pulled(NamedTuple):
+    status: PullStatus
     next_offset: int
-    messages: Sequence[StoredMessage] = ()
+    messages: Sequence[StoredMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,14 +321,10 @@ class _QueueReader:
     async def bounds(self, begin: str = "", end: str = "") -> tuple[int, int]:
         """Return from where to where the queue goes, or where it was at two times."""
         topic, queue_id = self.queue.topic, self.queue.queue_id
-        return (
-            await self._at("beginTimestamp", begin)
-            if begin
-            else await self._offset(GetMinOffset(topic=topic, queue_id=queue_id)),
-            await self._at("endTimestamp", end)
-            if end
-            else await self._offset(GetMaxOffset(topic=topic, queue_id=queue_id)),
-        )
+        lowest, highest = GetMinOffset(topic=topic, queue_id=queue_id), GetMaxOffset(topic=topic, queue_id=queue_id)
+        first = await (self._at("beginTimestamp", begin) if begin else self._offset(lowest))
+        last = await (self._at("endTimestamp", end) if end else self._offset(highest))
+        return first, last
 
     async def _at(self, name: str, text: str) -> int:
         return await find_offset(self.clients, self.address, self.queue, time_ms(name, text))
@@ -352,17 +338,18 @@ class _QueueReader:
         queue = self.queue
         header = plain_pull(queue.topic, queue.queue_id, offset, count, group=self.group, expression=self.expression)
         answer = await self.clients.pool.request(self.address, header, timeout_ms=self.clients.timeout_ms)
-        status = _STATUSES.get(answer.code)  # type: ignore[call-overload]
-        if status is None:
+        result = parse_pull_answer(answer)
+        if result is None:
             raise RemoteRefused(answer.code, answer.remark, self.address)
-        told = decode_header(PullResponse, answer.ext_fields)
-        found = decode_answer(answer.body, self.queue.broker_name).messages if status is _Status.FOUND else []
+        told = result.header
         bounds = {PropertyName.MIN_OFFSET: str(told.min_offset), PropertyName.MAX_OFFSET: str(told.max_offset)}
         tags = {part.strip() for part in self.expression.split("||")}
-        kept = [one for one in found if self.expression == SUBSCRIBE_ALL or one.tag in tags]
-        return _Pulled(
-            status, told.next_begin_offset, [replace(one, properties={**one.properties, **bounds}) for one in kept]
-        )
+        messages = [
+            replace(one, properties={**one.properties, **bounds})
+            for one in decode_answer(result.records, queue.broker_name).messages
+            if self.expression == SUBSCRIBE_ALL or one.tag in tags
+        ]
+        return _Pulled(result.status, told.next_begin_offset, messages)
 
 
 async def query_msg_by_offset(clients: ClusterClients, given: Given) -> Result:
@@ -372,7 +359,7 @@ async def query_msg_by_offset(clients: ClusterClients, given: Given) -> Result:
     pulled = await (await _reader(clients, queue)).pull(offset, 1)
     if not pulled.messages:
         where = f"{queue.broker_name} queue {queue.queue_id} of {queue.topic}"
-        raise ClientError(f"no message is at the offset {offset} of {where}: {pulled.status}")
+        raise ClientError(f"no message is at the offset {offset} of {where}: {_STATUS_TEXTS[pulled.status]}")
     shown = await _show(clients, pulled.messages[0], _charset(given, "bodyFormat"), has_offset_id=True)
     return Result(shown.lines, shown.rows)
 
@@ -451,13 +438,14 @@ class _Printout:
         while first <= last:
             pulled = await reader.pull(first, last - first + 1 if is_consumed else _PULL_COUNT)
             first = pulled.next_offset
-            if pulled.status is _Status.FOUND:
+            if pulled.status is PullStatus.FOUND:
                 self.lines += ["Consume ok"] * is_consumed
                 self.add(pulled.messages)
                 continue
-            is_end = pulled.status is not _Status.NO_MATCH
+            is_end = pulled.status is not PullStatus.NO_MATCHED_MESSAGE
             word = "print msg finished" if is_end else "no matched msg"
-            self.lines.append(f"{queue_text(reader.queue)} {word}. status={pulled.status}, offset={first}")
+            status = _STATUS_TEXTS[pulled.status]
+            self.lines.append(f"{queue_text(reader.queue)} {word}. status={status}, offset={first}")
             if is_end:
                 break
 
@@ -540,7 +528,7 @@ async def print_msg_by_queue(clients: ClusterClients, given: Given) -> Result:
     while begin < end:
         pulled = await reader.pull(begin)
         begin = pulled.next_offset
-        if pulled.status in (_Status.NO_NEW, _Status.ILLEGAL):
+        if pulled.status in (PullStatus.NO_NEW_MESSAGE, PullStatus.OFFSET_ILLEGAL):
             break
         tags.update(one.tag for one in pulled.messages if one.tag)
         if given.flag("print msg"):

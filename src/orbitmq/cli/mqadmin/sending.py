@@ -17,11 +17,11 @@ from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, java_object, java_text, queue_text, table
 from orbitmq.client.producer import Producer
+from orbitmq.client.routing.route_queues import writable_queues
 from orbitmq.client.send.result import SendResult
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import Perm
 
 _WARM_UP_SIZE = 16
 _JODIE = b"hello jodie"
@@ -32,15 +32,9 @@ _CHINA = timedelta(hours=8)
 """Java's log lines have Beijing's time, wherever they are written."""
 
 
-async def _queues(clients: ClusterClients, topic: str) -> list[MessageQueue]:
+async def _queues(clients: ClusterClients, topic: str) -> tuple[MessageQueue, ...]:
     """Return the queues of a topic that can be written to."""
-    route = await clients.admin.topic_route(topic)
-    return sorted(
-        MessageQueue(topic, data.broker_name, queue_id)
-        for data in route.queues
-        if data.perm & Perm.WRITE
-        for queue_id in range(data.write_queue_count)
-    )
+    return writable_queues(topic, await clients.admin.topic_route(topic))
 
 
 async def send_message(clients: ClusterClients, given: Given) -> Result:

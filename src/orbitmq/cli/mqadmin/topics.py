@@ -18,7 +18,7 @@ from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, java_object, java_text, listed, table, time_text
 from orbitmq.cli.mqadmin.targets import ask, given_masters, parse_attributes
 from orbitmq.errors import OrbitError
-from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.model.route import TopicRoute
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, Perm, TopicConfig, check_name
 from orbitmq.wire.bodies.heartbeat import queue_document
 from orbitmq.wire.bodies.route import encode_route
@@ -167,15 +167,10 @@ async def delete_topic(clients: ClusterClients, given: Given) -> Result:
 async def allocate_mq(clients: ClusterClients, given: Given) -> Result:
     """Show how a topic's queues would be shared among clients of these addresses (AllocateMessageQueueAveragely)."""
     from orbitmq.client.consume.allocation import allocate_average
+    from orbitmq.client.routing.route_queues import readable_queues
 
     topic = given.text("topic")
-    route = await clients.admin.topic_route(topic)
-    queues = sorted(
-        MessageQueue(topic, data.broker_name, queue_id)
-        for data in route.queues
-        if data.perm & Perm.READ
-        for queue_id in range(data.read_queue_count)
-    )
+    queues = readable_queues(topic, await clients.admin.topic_route(topic))
     members = given.text("ipList").split(",")
     shares = {
         member: [queue_document(queue) for queue in allocate_average(queues, members, member)] for member in members
