@@ -6,6 +6,7 @@ Source: Java org.apache.rocketmq.tools.command.broker and .producer of 5.3.3.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import ask_each
@@ -83,24 +84,14 @@ async def producer(clients: ClusterClients, given: Given) -> Result:
     return Result(lines, rows)
 
 
-async def clean_unused_topic(clients: ClusterClients, given: Given) -> Result:
-    """Delete the consume queues of topics that brokers do not have any more."""
-    return await _clean(clients, given, CleanUnusedTopics())
-
-
-async def clean_expired_cq(clients: ClusterClients, given: Given) -> Result:
-    """Delete consume queues of messages that are gone."""
-    return await _clean(clients, given, CleanExpiredConsumeQueues())
-
-
-async def delete_expired_commit_log(clients: ClusterClients, given: Given) -> Result:
-    """Delete expired files of the CommitLog now, whatever the hour."""
-    return await _clean(clients, given, DeleteExpiredCommitLog())
-
-
-async def _clean(clients: ClusterClients, given: Given, header: object) -> Result:
+async def _clean(header: object, clients: ClusterClients, given: Given) -> Result:
     one, cluster = given.text("brokerAddr"), given.text("cluster") or None
     addresses = [one] if one else list((await clients.admin.masters(cluster=cluster)).values())
     for address in addresses:
         await ask(clients, address, header)
     return Result(["success"], [{"address": address} for address in addresses])
+
+
+clean_unused_topic = partial(_clean, CleanUnusedTopics())
+clean_expired_cq = partial(_clean, CleanExpiredConsumeQueues())
+delete_expired_commit_log = partial(_clean, DeleteExpiredCommitLog())

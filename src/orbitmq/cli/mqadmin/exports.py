@@ -14,6 +14,7 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,22 +127,19 @@ def _day_sum(told: BrokerStatsData) -> int:
     return told.day.sum or told.hour.sum or told.minute.sum
 
 
-async def update_topic_list(clients: ClusterClients, given: Given) -> Result:
-    """Create or change the topics that a JSON file lists."""
-    return await _update_list(clients, given, CreateTopics(), "topicConfigList", "topic config")
-
-
-async def update_sub_group_list(clients: ClusterClients, given: Given) -> Result:
-    """Create or change the groups that a JSON file lists."""
-    text = "group config" if "brokerAddr" in given else "subscription group config"
-    return await _update_list(clients, given, UpdateSubscriptionGroups(), "groupConfigList", text)
-
-
-async def _update_list(clients: ClusterClients, given: Given, header: object, key: str, text: str) -> Result:
+async def _update_list(header: object, key: str, what: str, clients: ClusterClients, given: Given) -> Result:
+    """Create or change what a JSON file lists."""
     configs = _read_list(given.text("filename"))
-    body = json.dumps({key: configs}).encode()
-    rows = [{"address": address, "count": len(configs)} for address in await tell_masters(clients, given, header, body)]
+    addresses = await tell_masters(clients, given, header, json.dumps({key: configs}).encode())
+    text = what.removeprefix("subscription ") if "brokerAddr" in given else what  # Java says less of one broker
+    rows = [{"address": address, "count": len(configs)} for address in addresses]
     return listed(f"submit batch of {text} to {{address}} success, please check the result later.", rows)
+
+
+update_topic_list = partial(_update_list, CreateTopics(), "topicConfigList", "topic config")
+update_sub_group_list = partial(
+    _update_list, UpdateSubscriptionGroups(), "groupConfigList", "subscription group config"
+)
 
 
 def _read_list(name: str) -> list[Any]:

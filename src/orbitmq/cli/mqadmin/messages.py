@@ -29,7 +29,16 @@ from orbitmq.cli.mqadmin.consumers import find_connections, find_progress, runni
 from orbitmq.cli.mqadmin.files import file_name, write_file
 from orbitmq.cli.mqadmin.offsets import find_offset, time_ms
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, java_object, java_text, queue_text, seconds_text, table, time_text
+from orbitmq.cli.mqadmin.result import (
+    Result,
+    java_object,
+    java_text,
+    joined,
+    queue_text,
+    seconds_text,
+    table,
+    time_text,
+)
 from orbitmq.cli.mqadmin.targets import addresses_of, ask, route_topic
 from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer, plain_pull
 from orbitmq.codes import ResponseCode
@@ -60,8 +69,7 @@ async def query_msg_by_id(clients: ClusterClients, given: Given) -> Result:
     if "unitName" in given:
         raise InvalidArgument("--unitName", given.text("unitName"), "to be left out: our producers are of no unit")
     charset = _charset(given, "bodyFormat")
-    lines: list[str] = []
-    rows: list[Any] = []
+    results: list[Result] = []
     problems: list[str] = []
     for message_id in filter(None, (part.strip() for part in given.text("msgId").split(","))):
         try:
@@ -72,17 +80,14 @@ async def query_msg_by_id(clients: ClusterClients, given: Given) -> Result:
         if message is None:
             problems.append(f"no message of the topic {given.text('topic')} has the id {message_id}")
         elif "consumerGroup" in given and "clientId" in given:
-            result = await _consume_directly(clients, given, message)
-            lines, rows = [*lines, *result.lines], [*rows, result.rows]
-        elif "sendMessage" in given:
-            if given.flag("sendMessage"):
-                sent = await _send_again(clients, message)
-                lines.append(f"prepare resend msg. originalMsgId={message_id}{sent}")
-                rows.append({"id": message_id, "sent": sent})
-        else:
-            shown = await _show(clients, message, charset, has_offset_id=True)
-            lines, rows = [*lines, *shown.lines], [*rows, shown.rows]
-    return Result(lines, rows, problems)
+            results.append(await _consume_directly(clients, given, message))
+        elif "sendMessage" not in given:
+            results.append(await _show(clients, message, charset, has_offset_id=True))
+        elif given.flag("sendMessage"):
+            sent = await _send_again(clients, message)
+            line = f"prepare resend msg. originalMsgId={message_id}{sent}"
+            results.append(Result([line], {"id": message_id, "sent": sent}))
+    return joined(results, problems)
 
 
 def _charset(given: Given, name: str) -> str | None:
@@ -266,7 +271,9 @@ async def query_msg_by_key(clients: ClusterClients, given: Given) -> Result:
     return _result(found, lines, rows, f"no message of the topic {topic} has the key {key}")
 
 
-def _result(found: FoundMessages, lines: Sequence[str], rows: Sequence[Any], nothing: str) -> Result:
+def _result(
+    found: FoundMessages, lines: Sequence[str], rows: Sequence[Any] | Mapping[str, Any], nothing: str
+) -> Result:
     """Return a result that says what is missing; of messages that are only cut it is not a problem."""
     problems = [nothing] * (not rows)
     if found.silent:
@@ -285,12 +292,14 @@ async def query_msg_by_unique_key(clients: ClusterClients, given: Given) -> Resu
         raise ClientError("; ".join((nothing, *found.notices)))
     if "consumerGroup" in given and "clientId" in given:
         return await _consume_directly(clients, given, found.messages[0])
-    lines: list[str] = []
-    rows: list[Any] = []
-    for index, message in enumerate(found.messages if "showAll" in given else found.messages[:1]):
-        shown = await _show(clients, message, None, has_offset_id=False, index=index, silent=found.silent)
-        lines, rows = [*lines, *shown.lines], [*rows, shown.rows]
-    return _result(found, lines, rows, nothing) if "showAll" in given else Result(lines, rows)
+    wanted = found.messages if "showAll" in given else found.messages[:1]
+    shown = joined(
+        [
+            await _show(clients, message, None, has_offset_id=False, index=index, silent=found.silent)
+            for index, message in enumerate(wanted)
+        ]
+    )
+    return _result(found, shown.lines, shown.rows, nothing) if "showAll" in given else shown
 
 
 _STATUS_TEXTS = {
@@ -360,8 +369,7 @@ async def query_msg_by_offset(clients: ClusterClients, given: Given) -> Result:
     if not pulled.messages:
         where = f"{queue.broker_name} queue {queue.queue_id} of {queue.topic}"
         raise ClientError(f"no message is at the offset {offset} of {where}: {_STATUS_TEXTS[pulled.status]}")
-    shown = await _show(clients, pulled.messages[0], _charset(given, "bodyFormat"), has_offset_id=True)
-    return Result(shown.lines, shown.rows)
+    return await _show(clients, pulled.messages[0], _charset(given, "bodyFormat"), has_offset_id=True)
 
 
 async def _reader(clients: ClusterClients, queue: MessageQueue, **options: str) -> _QueueReader:

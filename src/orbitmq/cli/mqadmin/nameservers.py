@@ -5,6 +5,8 @@ Source: Java org.apache.rocketmq.tools.command.namesrv and UpdateOrderConfComman
 
 from __future__ import annotations
 
+from functools import partial
+
 from orbitmq.address import parse_name_servers
 from orbitmq.admin import each_master
 from orbitmq.admin.cluster_clients import ClusterClients
@@ -62,35 +64,27 @@ async def update_order_conf(clients: ClusterClients, given: Given) -> Result:
     raise InvalidArgument("--method", method, "get, put or delete")
 
 
-async def wipe_write_perm(clients: ClusterClients, given: Given) -> Result:
-    """Take a broker's write permission on every NameServer."""
-    return await _set_write_perm(clients, given.text("brokerName"), is_writable=False)
-
-
-async def add_write_perm(clients: ClusterClients, given: Given) -> Result:
-    """Give a broker its write permission back on every NameServer."""
-    return await _set_write_perm(clients, given.text("brokerName"), is_writable=True)
-
-
-async def _set_write_perm(clients: ClusterClients, broker: str, *, is_writable: bool) -> Result:
-    word = "add" if is_writable else "wipe"
-    lines, rows, problems = [], [], []
+async def _set_write_perm(word: str, clients: ClusterClients, given: Given) -> Result:
+    broker, is_writable = given.text("brokerName"), word == "add"
+    servers = _name_servers(clients)
+    lines, rows = [], []
 
     async def tell(_name: str, address: str) -> int:
         return await set_write_perm(
             clients.pool, address, broker, is_writable=is_writable, timeout_ms=clients.timeout_ms
         )
 
-    counts, failed = await each_master.ask_each(_name_servers(clients), tell)
-    for address in _name_servers(clients):
+    counts, failed = await each_master.ask_each(servers, tell)
+    for address in servers:
         said = f"{word} write perm of broker[{broker}] in name server[{address}]"
-        if address in failed:
-            lines.append(f"{said} Failed")
-            problems.append(failed[address])
-            continue
-        lines.append(f"{said} OK, {counts[address]}")
-        rows.append({"nameServer": address, "broker": broker, "topics": counts[address]})
-    return Result(lines, rows, problems)
+        lines.append(f"{said} Failed" if address in failed else f"{said} OK, {counts[address]}")
+        if address in counts:
+            rows.append({"nameServer": address, "broker": broker, "topics": counts[address]})
+    return Result(lines, rows, [failed[address] for address in servers if address in failed])
+
+
+wipe_write_perm = partial(_set_write_perm, "wipe")
+add_write_perm = partial(_set_write_perm, "add")
 
 
 async def get_namesrv_config(clients: ClusterClients, given: Given) -> Result:

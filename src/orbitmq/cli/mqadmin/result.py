@@ -33,6 +33,13 @@ def listed(text: str, rows: Iterable[Mapping[str, Any]]) -> Result:
     return Result([text.format_map(row) for row in found], found)
 
 
+def joined(results: Iterable[Result], problems: Sequence[str] = ()) -> Result:
+    """Return several results, each with one row, as one."""
+    found = list(results)
+    rows: list[Any] = [one.rows for one in found]
+    return Result([line for one in found for line in one.lines], rows, problems)
+
+
 def table(
     layout: str, titles: str, rows: Iterable[Iterable[object]] = (), *, titles_layout: str | None = None
 ) -> list[str]:

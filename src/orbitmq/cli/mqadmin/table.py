@@ -153,7 +153,7 @@ listAcl: List rules, with -s and -r those of subjects and about resources that c
 copyAcl: Copy rules from one broker to another.
     f:fromBroker=! t:toBroker=! s:subjects=
 
-[replication] Replication
+[replication] Replication and controllers
 haStatus: Show which slaves follow a master, and how far.
     c:clusterName=? b:brokerAddr=? i:interval=
 getSyncStateSet: Show the members of a broker name in and out of their sync set.
@@ -162,8 +162,6 @@ getBrokerEpoch: Show in which epochs the logs of members were written.
     c:clusterName=? b:brokerName=? i:interval=
 resetMasterFlushOffset: Tell a slave up to where its master's log is on the disk.
     b:brokerAddr= o:offset=
-
-[controllers] Controllers
 getControllerMetaData: Show the controllers, and which one leads.
     a:controllerAddress=!
 getControllerConfig: Show the settings of controllers.
