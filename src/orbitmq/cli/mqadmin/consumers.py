@@ -143,8 +143,8 @@ async def _progress_of_one(clients: ClusterClients, group: str, given: Given, si
         _queue_row(queue)
         | place._asdict()
         | {
-            "behind": place.broker_offset - place.consumer_offset,
-            "in_flight": place.pull_offset - place.consumer_offset,
+            "behind": place.behind,
+            "in_flight": place.in_flight,
         }
         | ({} if owners is None else {"client": owners.get(queue, "N/A")})
         for queue, place in sorted(found.queues.items())
@@ -190,7 +190,7 @@ async def _progress_of_all(clients: ClusterClients, silent: Mapping[str, str]) -
             shown: dict[str, Any] = {"group": group, "count": 0, "version": "OFFLINE", "type": "", "model": ""}
             try:
                 progress = await find_progress(clients, group, silent=silent)
-                behind = sum(place.broker_offset - place.consumer_offset for place in progress.queues.values())
+                behind = sum(place.behind for place in progress.queues.values())
                 shown |= {"rate": int(progress.rate), "behind": behind}
             except OrbitError:
                 shown |= {"rate": 0, "behind": None if silent else 0}
@@ -254,11 +254,11 @@ async def broker_consume_stats(clients: ClusterClients, given: Given) -> Result:
     rows: list[dict[str, Any]] = [
         {"topic": queue.topic, "group": group, "broker": queue.broker_name, "queue": queue.queue_id}
         | place._asdict()
-        | {"behind": place.broker_offset - place.consumer_offset}
+        | {"behind": place.behind}
         for group, topics in groups.items()
         for queues in topics
         for queue, place in sorted(queues.items())
-        if place.broker_offset - place.consumer_offset >= level and place.consumed_at_ms > 0
+        if place.behind >= level and place.consumed_at_ms > 0
     ]
     names = ("topic", "group", "broker", "queue", "broker_offset", "consumer_offset", "behind")
     lines = table(

@@ -116,7 +116,7 @@ async def _topic_stats(
         behind = 0
         try:
             places = (await find_progress(clients, group, topic, silent=silent)).queues.values()
-            behind = max(0, sum(place.broker_offset - place.consumer_offset for place in places))
+            behind = max(0, sum(place.behind for place in places))
         except OrbitError:
             pass  # it has no offsets
         rows.append({**common, "group": group, "behind": behind, "out_rate": out_rate, "out_day": out_day})
