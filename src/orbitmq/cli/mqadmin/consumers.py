@@ -23,12 +23,12 @@ from orbitmq.admin.group_client import delete_topics
 from orbitmq.cli.mqadmin.files import file_name, write_file
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, java_object, java_text, listed, queue_text, seconds_text, table
-from orbitmq.cli.mqadmin.targets import addresses_of, ask, ask_first, group_route, parse_attributes, tell_masters
+from orbitmq.cli.mqadmin.targets import ask, ask_first, group_route, parse_attributes, tell_masters
 from orbitmq.codes import version_name
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError
 from orbitmq.model.delay_levels import DELAY_LEVELS
 from orbitmq.model.group import ConsumerInfo, ConsumeType
-from orbitmq.model.route import MASTER_ID, MessageQueue
+from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
 from orbitmq.wire.bodies.consumer_info import QueueInfo, RunningInfo, decode_running_info, queue_info_document
 from orbitmq.wire.bodies.groups import (
@@ -102,7 +102,7 @@ async def find_progress(
         header = GetConsumeStats(consumer_group=group, topic=topic)
         return (await ask(clients, address, header, timeout_ms=3 * clients.timeout_ms)).body
 
-    wanted = {name: address for name, address in addresses_of(route).items() if broker in ("", name)}
+    wanted = {name: address for name, address in route.addresses.items() if broker in ("", name)}
     bodies, problems = await ask_each(wanted, find, needs_one=True)
     queues = {queue: place for body in bodies.values() for queue, place in decode_consume_stats(body).items()}
     return Progress(queues, sum(map(decode_consume_rate, bodies.values())), problems)
@@ -431,7 +431,7 @@ async def get_consumer_config(clients: ClusterClients, given: Given) -> Result:
     clusters = {name: cluster for cluster, names in info.clusters.items() for name in names}
     lines, rows = [], []
     for name, data in sorted(info.brokers.items()):
-        address = data.addresses.get(MASTER_ID) or data.addresses[min(data.addresses)]
+        address = data.first_address
         table = decode_group_table((await ask(clients, address, GetAllSubscriptionGroups())).body)
         config = table.groups.get(group)
         if config is None:

@@ -28,7 +28,7 @@ from orbitmq.cli.mqadmin.result import Result, listed, seconds_text, table
 from orbitmq.cli.mqadmin.targets import ask, cluster_brokers, given_brokers, given_masters, tell_masters
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.route import MASTER_ID
-from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_reserved_topic
+from orbitmq.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, is_reserved_topic
 from orbitmq.wire.bodies.document import parse_body
 from orbitmq.wire.bodies.groups import group_document
 from orbitmq.wire.bodies.stats import BrokerStatsData
@@ -262,7 +262,7 @@ async def _rates(
     for way, name in (("Put", "In"), ("Get", "Out")):
         begin, end = (first(f"msg{way}Total{when}Morning") for when in ("Yesterday", "Today"))
         day[f"normalOneDay{name}Num"] = int(end - begin)
-    for name, topic in (("trans", "RMQ_SYS_TRANS_HALF_TOPIC"), ("schedule", "SCHEDULE_TOPIC_XXXX")):
+    for name, topic in (("trans", HALF_TOPIC), ("schedule", SCHEDULE_TOPIC)):
         rate, count = 0.0, 0
         try:
             told = await clients.admin.broker_stats(address, "TOPIC_PUT_NUMS", topic)

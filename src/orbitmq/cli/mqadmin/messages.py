@@ -39,7 +39,7 @@ from orbitmq.cli.mqadmin.result import (
     table,
     time_text,
 )
-from orbitmq.cli.mqadmin.targets import addresses_of, ask, route_topic
+from orbitmq.cli.mqadmin.targets import ask, route_topic
 from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer, plain_pull
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RemoteRefused
@@ -374,7 +374,7 @@ async def query_msg_by_offset(clients: ClusterClients, given: Given) -> Result:
 
 async def _reader(clients: ClusterClients, queue: MessageQueue, **options: str) -> _QueueReader:
     """Return a reader of one queue; options as of `_QueueReader`."""
-    addresses = addresses_of(await clients.admin.topic_route(queue.topic))
+    addresses = (await clients.admin.topic_route(queue.topic)).addresses
     if queue.broker_name not in addresses:
         raise InvalidArgument("--brokerName", queue.broker_name, f"one of {', '.join(addresses) or 'none'}")
     return _QueueReader(clients, queue, addresses[queue.broker_name], **options)
@@ -483,7 +483,7 @@ async def _readers(
 ) -> AsyncIterator[_QueueReader]:
     """Yield a reader of every queue that can be read, but not of brokers that are silent; options as of `_QueueReader`."""
     route: TopicRoute = await clients.admin.topic_route(parent or topic)
-    addresses = addresses_of(route)
+    addresses = route.addresses
     for data in route.queues:
         if data.perm & Perm.READ and data.broker_name in addresses and data.broker_name not in silent:
             for queue_id in range(data.read_queue_count):
@@ -495,7 +495,7 @@ def _message_text(message: StoredMessage, charset: str, *, has_body: bool) -> st
     """Return a message as Java prints it (MessageExt.toString)."""
     own_id = offset_message_id(message.store_host, message.physical_offset)
     octets = ", ".join(str(octet - 256 if octet > 127 else octet) for octet in message.body)
-    transaction = message.properties.get("TRAN_MSG", "").lower() == "true"
+    transaction = message.properties.get(PropertyName.TRAN_MSG, "").lower() == "true"
     inner = (
         f"Message{{topic='{message.topic}', flag={message.flag}, properties={java_text(message.properties)}, "
         f"body=[{octets}], transactionId='{message.message_id if transaction else 'null'}'}}"
@@ -595,7 +595,7 @@ async def query_cq(clients: ClusterClients, given: Given) -> Result:
     topic, index = given.text("topic"), given.number("index", 0)
     address = given.text("broker")
     if not address:
-        address = next(iter(addresses_of(await clients.admin.topic_route(topic)).values()), "")
+        address = next(iter((await clients.admin.topic_route(topic)).addresses.values()), "")
     header = QueryConsumeQueue(
         topic=topic,
         queue_id=given.number("queue", 0),

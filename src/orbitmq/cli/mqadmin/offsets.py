@@ -16,7 +16,7 @@ from typing import Any
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.cli.mqadmin.result import Result, table
-from orbitmq.cli.mqadmin.targets import addresses_of, ask, route_topic
+from orbitmq.cli.mqadmin.targets import ask, route_topic
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, RemoteRefused
 from orbitmq.model.route import MessageQueue
@@ -107,7 +107,7 @@ async def _reset(clients: ClusterClients, given: Given, at_ms: int) -> dict[Mess
     header = ResetGroupOffset(group=group, topic=topic, timestamp_ms=at_ms, is_force=is_force, offset=-1)
     found: dict[MessageQueue, int] = {}
     route = await clients.admin.topic_route(route_topic(topic, given.text("cluster")))
-    for address in addresses_of(route).values():
+    for address in route.addresses.values():
         body = (await ask(clients, address, header)).body
         found |= decode_offset_table(body) if body else {}
     return found
@@ -118,7 +118,7 @@ async def _commit(clients: ClusterClients, given: Given, at_ms: int) -> list[dic
     group, topic, is_force = given.text("group"), given.text("topic"), given.flag("force", True)
     rows = []
     route = await clients.admin.topic_route(route_topic(topic, given.text("cluster")))
-    for name, address in addresses_of(route).items():
+    for name, address in route.addresses.items():
         broker = await clients.admin.broker(address)
         bounds, places = await broker.topic_stats(topic), await broker.progress(group, topic)
         for queue, stats in sorted(bounds.items()):

@@ -8,12 +8,9 @@ from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.errors import ClientError, GroupNotFound, InvalidArgument, OrbitError
 from orbitmq.model.route import MASTER_ID, BrokerData, TopicRoute
-from orbitmq.model.topic import RETRY_PREFIX
+from orbitmq.model.topic import LMQ_PREFIX, RETRY_PREFIX, TIMER_TOPIC
 from orbitmq.net.pool import expect
 from orbitmq.wire.command import Command
-
-_LMQ_PREFIX = "%LMQ%"
-_TIMER_TOPIC = "rmq_sys_wheel_timer"
 
 
 async def ask(
@@ -37,13 +34,10 @@ async def given_masters(clients: ClusterClients, given: Given) -> dict[str, str]
     address = given.text("brokerAddr")
     if not address:
         return await clients.admin.masters(cluster=given.text("clusterName"))
-    info = await clients.admin.cluster_info()
-    found = {name: data.addresses[MASTER_ID] for name, data in info.brokers.items() if MASTER_ID in data.addresses}
+    found = await clients.admin.masters()
     masters = {name: at for name, at in found.items() if at == address}
     if not masters:
-        raise InvalidArgument(
-            "brokerAddr", address, f"a master's: {', '.join(sorted(found.values())) or 'there is none'}"
-        )
+        raise InvalidArgument("brokerAddr", address, f"a master's: {', '.join(sorted(found.values()))}")
     return masters
 
 
@@ -133,16 +127,7 @@ async def group_route(clients: ClusterClients, group: str, topic: str = "", clus
 
 def route_topic(topic: str, cluster: str) -> str:
     """Return the topic whose route counts: a light message queue has its parent's, which --cluster names."""
-    return cluster if cluster and (topic.startswith(_LMQ_PREFIX) or topic == _TIMER_TOPIC) else topic
-
-
-def addresses_of(route: TopicRoute) -> dict[str, str]:
-    """Return one address of each broker of a route, the master's where it has one."""
-    return {
-        data.broker_name: data.addresses.get(MASTER_ID) or data.addresses[min(data.addresses)]
-        for data in route.brokers
-        if data.addresses
-    }
+    return cluster if cluster and (topic.startswith(LMQ_PREFIX) or topic == TIMER_TOPIC) else topic
 
 
 async def ask_first(
@@ -157,7 +142,7 @@ async def ask_first(
         ClientError: all of them do; the last one's error.
     """
     error: OrbitError = ClientError("no broker is registered with the NameServer")
-    for name, address in addresses_of(route).items():
+    for name, address in route.addresses.items():
         if name in silent:
             continue
         try:
