@@ -8,7 +8,6 @@ Source: Java org.apache.rocketmq.tools.command.consumer, .connection and BrokerC
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Collection, Mapping
@@ -18,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.each_master import ask_each, notices_of
+from orbitmq.admin.each_master import ask_about, ask_each, notices_of
 from orbitmq.admin.group_client import delete_topics
 from orbitmq.cli.mqadmin.files import file_name, write_file
 from orbitmq.cli.mqadmin.parsing import Given
@@ -55,7 +54,6 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroup,
 )
 
-_AT_A_TIME = 32
 _BLOCKED_MS = 60_000
 _SETTLED_MS = 120_000
 """A client that has run for less may not have the others' subscriptions yet."""
@@ -183,28 +181,25 @@ async def _owners(clients: ClusterClients, group: str, silent: Collection[str]) 
 
 async def _progress_of_all(clients: ClusterClients, silent: Mapping[str, str]) -> Result:
     names = [name for name in await clients.admin.topic_list() if name.startswith(RETRY_PREFIX)]
-    permits = asyncio.Semaphore(_AT_A_TIME)
 
     async def look(group: str) -> dict[str, Any]:
-        async with permits:
-            shown: dict[str, Any] = {"group": group, "count": 0, "version": "OFFLINE", "type": "", "model": ""}
-            try:
-                progress = await find_progress(clients, group, silent=silent)
-                behind = sum(place.behind for place in progress.queues.values())
-                shown |= {"rate": int(progress.rate), "behind": behind}
-            except OrbitError:
-                shown |= {"rate": 0, "behind": None if silent else 0}
-            try:
-                found, info = await find_connections(clients, group, silent=silent)
-            except OrbitError:
-                return shown
-            kind = "PULL" if info.consume_type is ConsumeType.PULL else "PUSH"
-            model = info.message_model if info.consume_type is ConsumeType.PUSH else ""
-            version = version_name(min(client.version for client in found))
-            return shown | {"count": len(found), "version": version, "type": kind, "model": str(model)}
+        shown: dict[str, Any] = {"group": group, "count": 0, "version": "OFFLINE", "type": "", "model": ""}
+        try:
+            progress = await find_progress(clients, group, silent=silent)
+            behind = sum(place.behind for place in progress.queues.values())
+            shown |= {"rate": int(progress.rate), "behind": behind}
+        except OrbitError:
+            shown |= {"rate": 0, "behind": None if silent else 0}
+        try:
+            found, info = await find_connections(clients, group, silent=silent)
+        except OrbitError:
+            return shown
+        kind = "PULL" if info.consume_type is ConsumeType.PULL else "PUSH"
+        model = info.message_model if info.consume_type is ConsumeType.PUSH else ""
+        version = version_name(min(client.version for client in found))
+        return shown | {"count": len(found), "version": version, "type": kind, "model": str(model)}
 
-    rows = await asyncio.gather(*(look(name.removeprefix(RETRY_PREFIX).partition("+")[0]) for name in names))
-
+    rows = await ask_about([name.removeprefix(RETRY_PREFIX).partition("+")[0] for name in names], look)
     cells = ((*list(row.values())[:5], row["rate"], "?" if row["behind"] is None else row["behind"]) for row in rows)
     titles = "#Group|#Count|#Version|#Type|#Model|#TPS|#Diff Total"
     lines = table("%-64.64s  %-6s  %-24s %-5s  %-14s  %-7s  %s", titles, cells)

@@ -9,7 +9,6 @@ GetColdDataFlowCtrInfoSubCommand and its neighbours of 5.3.3.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 import time
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.each_master import notices_of
+from orbitmq.admin.each_master import ask_about, notices_of
 from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.cli.mqadmin.consumers import find_progress
 from orbitmq.cli.mqadmin.files import write_file
@@ -42,7 +41,6 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroups,
 )
 
-_AT_A_TIME = 16
 _EXPORTED_SETTINGS = (
     "brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime", "filterServerNums", "flushDiskType",
     "maxMessageSize", "messageDelayLevel", "msgTraceTopicName", "slaveReadEnable", "traceOn", "traceTopicEnable", "useTLS",
@@ -59,17 +57,15 @@ async def stats_all(clients: ClusterClients, given: Given) -> Result:
         for name in await clients.admin.topic_list()
         if not name.startswith((RETRY_PREFIX, DLQ_PREFIX)) and wanted in ("", name)
     ]
-    permits = asyncio.Semaphore(_AT_A_TIME)
     admin, silent = await clients.admin.groups_that_answer()
 
     async def look(topic: str) -> list[dict[str, Any]]:
-        async with permits:
-            try:
-                return await _topic_stats(clients, admin, topic, silent)
-            except OrbitError:
-                return []
+        try:
+            return await _topic_stats(clients, admin, topic, silent)
+        except OrbitError:
+            return []
 
-    found = [row for rows in await asyncio.gather(*map(look, topics)) for row in rows]
+    found = [row for rows in await ask_about(topics, look) for row in rows]
     rows = [row for row in found if not is_active or row["in_day"] > 0 or row["out_day"] > 0]
     cells = (
         (

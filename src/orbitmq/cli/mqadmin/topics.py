@@ -5,13 +5,12 @@ Source: Java org.apache.rocketmq.tools.command.topic of 5.3.3.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.each_master import notices_of
+from orbitmq.admin.each_master import ask_about, notices_of
 from orbitmq.admin.topics import TopicChange, create_header
 from orbitmq.cli.mqadmin.nameservers import ORDER_NAMESPACE, change_each
 from orbitmq.cli.mqadmin.parsing import Given
@@ -24,7 +23,6 @@ from orbitmq.wire.bodies.heartbeat import queue_document
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import PutKvConfig
 
-_AT_A_TIME = 32
 _ROUTE_LAYOUT = "%-45s %-32s %-50s %-10s %-11s %-5s"
 _UNIT, _UNIT_SUB = 1, 2
 """Bits of a topic's system flag (Java: TopicSysFlag)."""
@@ -36,19 +34,17 @@ async def topic_list(clients: ClusterClients, given: Given) -> Result:
     if "clusterModel" not in given:
         return Result(names, [{"topic": name} for name in names])
     clusters = (await clients.admin.cluster_info()).clusters
-    permits = asyncio.Semaphore(_AT_A_TIME)
     admin, silent = await clients.admin.groups_that_answer()
 
     async def look(topic: str) -> tuple[str, list[str]]:
-        async with permits:
-            try:
-                names = _clusters_of(await clients.admin.topic_route(topic), clusters.items())
-                return names[0] if names else "", await admin.of_topic(topic)
-            except OrbitError:
-                return "", []
+        try:
+            names = _clusters_of(await clients.admin.topic_route(topic), clusters.items())
+            return names[0] if names else "", await admin.of_topic(topic)
+        except OrbitError:
+            return "", []
 
     shown = [name for name in names if not name.startswith((RETRY_PREFIX, DLQ_PREFIX))]
-    found = await asyncio.gather(*map(look, shown))
+    found = await ask_about(shown, look)
     rows: list[dict[str, Any]] = [
         {"cluster": cluster, "topic": topic, "groups": groups}
         for topic, (cluster, groups) in zip(shown, found, strict=True)
