@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,201 +30,153 @@ VOLATILE = re.compile(
     r"|\b2\d{16}\b|\b\d{13}(?=/)|\S+(?=/msgbodys/)|rt=\d+ms|spentTimeMills=\d+"
 )
 """Loads, ages and times: of two questions each has its own."""
-READING = [
-    ("clusterList",),
-    ("clusterList", "-m"),
-    ("topicList",),
-    ("topicList", "-c"),
-    ("topicRoute", "-t", "{topic}"),
-    ("topicRoute", "-t", "{topic}", "-l"),
-    ("topicStatus", "-t", "{topic}"),
-    ("topicStatus", "-t", "{topic}", "-c", "{cluster}"),
-    ("topicClusterList", "-t", "{topic}"),
-    ("getNamesrvConfig",),
-    ("brokerStatus", "-b", "{address}"),
-    ("brokerStatus", "-c", "{cluster}"),
-    ("getBrokerConfig", "-b", "{address}"),
-    ("getBrokerConfig", "-c", "{cluster}"),
-    ("producer", "-b", "{address}"),
-    ("allocateMQ", "-t", "{topic}", "-i", "10.0.0.1,10.0.0.2"),
-    ("consumerProgress",),
-    ("consumerProgress", "-g", "{group}"),
-    ("consumerProgress", "-g", "{group}", "-t", "{topic}", "-s", "true"),
-    ("consumerStatus", "-g", "{group}"),
-    ("consumerStatus", "-g", "{group}", "-i", "{client}"),
-    ("consumerConnection", "-g", "{group}"),
-    ("consumerConnection", "-g", "{group}", "-b", "{address}"),
-    ("producerConnection", "-g", "{producers}", "-t", "{topic}"),
-    ("getConsumerConfig", "-g", "{group}"),
-    ("brokerConsumeStats", "-b", "{address}"),
-    ("statsAll", "-t", "{topic}"),
-    ("exportMetadata", "-c", "{cluster}", "-f", "{files}"),
-    ("exportMetadata", "-b", "{address}", "-t", "-f", "{files}"),
-    ("exportConfigs", "-c", "{cluster}", "-f", "{files}"),
-    ("exportMetrics", "-c", "{cluster}", "-f", "{files}"),
-    ("getColdDataFlowCtrInfo", "-b", "{address}"),
-    ("haStatus", "-b", "{address}"),
-    ("haStatus", "-c", "{cluster}"),
-    ("queryMsgById", "-t", "{topic}", "-i", "{id}"),
-    ("queryMsgById", "-t", "{topic}", "-i", "{offset_id}", "-f", "UTF-8"),
-    ("queryMsgById", "-t", "{topic}", "-i", "{id}", "-g", "{group}", "-d", "{client}"),
-    ("queryMsgByKey", "-t", "{topic}", "-k", "k"),
-    ("queryMsgByKey", "-t", "{topic}", "-k", "k", "-b", "1", "-m", "64"),
-    ("queryMsgByUniqueKey", "-t", "{topic}", "-i", "{id}"),
-    ("queryMsgByOffset", "-t", "{topic}", "-b", "{broker}", "-i", "{queue}", "-o", "0", "-f", "UTF-8"),
-    ("queryMsgTraceById", "-i", "{id}"),
-    ("printMsg", "-t", "{topic}"),
-    ("printMsg", "-t", "{topic}", "-s", "tag-1", "-d", "false", "-b", "2026-01-31#23:59:59:999", "-c", "UTF-8"),
-    ("printMsgByQueue", "-t", "{topic}", "-a", "{broker}", "-i", "{queue}", "-p", "true", "-d", "true", "-f", "true"),
-    ("consumeMessage", "-t", "{topic}", "-b", "{broker}", "-i", "{queue}"),
-    ("queryCq", "-t", "{topic}", "-q", "{queue}", "-i", "0", "-c", "2"),
-]
-OPTIONS = [
-    ("brokerConsumeStats", "-b", "{address}", "-l", "1000", "-o", "true", "-t", "3000"),
-    ("consumerStatus", "-g", "{group}", "-i", "{client}", "-s"),
-    ("queryMsgByUniqueKey", "-t", "{topic}", "-i", "{id}", "-a"),
-    ("queryMsgByUniqueKey", "-t", "{topic}", "-i", "{id}", "-g", "{group}", "-d", "{client}"),
-    ("queryCq", "-t", "{topic}", "-q", "{queue}", "-i", "0", "-g", "{group}", "-b", "{address}"),
-    ("consumeMessage", "-t", "{topic}", "-c", "3", "-s", "1000", "-e", "2026-01-31#23:59:59:999"),
-    ("consumeMessage", "-t", "{topic}", "-c", "3"),
-    ("consumeMessage", "-t", "{topic}", "-b", "{broker}", "-i", "{queue}", "-o", "1", "-g", "{group}"),
-    ("clusterRT", "-a", "2", "-c", "{cluster}", "-s", "10"),
-    ("clusterRT", "-a", "1", "-p", "true", "-m", "room"),
-    ("printMsgByQueue", "-t", "{topic}", "-a", "{broker}", "-i", "{queue}", "-p", "true"),
-]
+
+
+def _commands(text: str) -> list[tuple[str, ...]]:
+    return [tuple(shlex.split(line)) for line in text.strip().splitlines()]
+
+
+READING = _commands("""
+    clusterList
+    clusterList -m
+    topicList
+    topicList -c
+    topicRoute -t {topic}
+    topicRoute -t {topic} -l
+    topicStatus -t {topic}
+    topicStatus -t {topic} -c {cluster}
+    topicClusterList -t {topic}
+    getNamesrvConfig
+    brokerStatus -b {address}
+    brokerStatus -c {cluster}
+    getBrokerConfig -b {address}
+    getBrokerConfig -c {cluster}
+    producer -b {address}
+    allocateMQ -t {topic} -i 10.0.0.1,10.0.0.2
+    consumerProgress
+    consumerProgress -g {group}
+    consumerProgress -g {group} -t {topic} -s true
+    consumerStatus -g {group}
+    consumerStatus -g {group} -i {client}
+    consumerConnection -g {group}
+    consumerConnection -g {group} -b {address}
+    producerConnection -g {producers} -t {topic}
+    getConsumerConfig -g {group}
+    brokerConsumeStats -b {address}
+    statsAll -t {topic}
+    exportMetadata -c {cluster} -f {files}
+    exportMetadata -b {address} -t -f {files}
+    exportConfigs -c {cluster} -f {files}
+    exportMetrics -c {cluster} -f {files}
+    getColdDataFlowCtrInfo -b {address}
+    haStatus -b {address}
+    haStatus -c {cluster}
+    queryMsgById -t {topic} -i {id}
+    queryMsgById -t {topic} -i {offset_id} -f UTF-8
+    queryMsgById -t {topic} -i {id} -g {group} -d {client}
+    queryMsgByKey -t {topic} -k k
+    queryMsgByKey -t {topic} -k k -b 1 -m 64
+    queryMsgByUniqueKey -t {topic} -i {id}
+    queryMsgByOffset -t {topic} -b {broker} -i {queue} -o 0 -f UTF-8
+    queryMsgTraceById -i {id}
+    printMsg -t {topic}
+    printMsg -t {topic} -s tag-1 -d false -b 2026-01-31#23:59:59:999 -c UTF-8
+    printMsgByQueue -t {topic} -a {broker} -i {queue} -p true -d true -f true
+    consumeMessage -t {topic} -b {broker} -i {queue}
+    queryCq -t {topic} -q {queue} -i 0 -c 2
+""")
+OPTIONS = _commands("""
+    brokerConsumeStats -b {address} -l 1000 -o true -t 3000
+    consumerStatus -g {group} -i {client} -s
+    queryMsgByUniqueKey -t {topic} -i {id} -a
+    queryMsgByUniqueKey -t {topic} -i {id} -g {group} -d {client}
+    queryCq -t {topic} -q {queue} -i 0 -g {group} -b {address}
+    consumeMessage -t {topic} -c 3 -s 1000 -e 2026-01-31#23:59:59:999
+    consumeMessage -t {topic} -c 3
+    consumeMessage -t {topic} -b {broker} -i {queue} -o 1 -g {group}
+    clusterRT -a 2 -c {cluster} -s 10
+    clusterRT -a 1 -p true -m room
+    printMsgByQueue -t {topic} -a {broker} -i {queue} -p true
+""")
 """Commands that read, with options that cannot be compared: some of Java's run once in a process, others tell of the moment."""
 SENDING = ("sendMessage", "sendMsgStatus", "checkMsgSendRT")
-CHANGING = [
-    ("updateTopic", "-c", "{cluster}", "-t", "{new}-sent", "-r", "4", "-w", "4"),
-    ("updateTopic", "-c", "{cluster}", "-t", "{new}", "-r", "4", "-w", "2", "-p", "6"),
-    ("updateTopic", "-b", "{address}", "-t", "{new}-ordered", "-o", "true", "-a", "+message.type=FIFO"),
-    ("updateTopicPerm", "-c", "{cluster}", "-t", "{new}", "-p", "4"),
-    ("deleteTopic", "-c", "{cluster}", "-t", "{new}"),
-    ("updateOrderConf", "-t", "{new}", "-m", "put", "-v", "{broker}:4"),
-    ("updateOrderConf", "-t", "{new}", "-m", "get"),
-    ("updateOrderConf", "-t", "{new}", "-m", "delete"),
-    ("updateKvConfig", "-s", "{new}", "-k", "key", "-v", "value"),
-    ("deleteKvConfig", "-s", "{new}", "-k", "key"),
-    ("wipeWritePerm", "-b", "{broker}"),
-    ("addWritePerm", "-b", "{broker}"),
-    ("updateNamesrvConfig", "-k", "scanNotActiveBrokerInterval", "-v", "5000"),
-    ("updateBrokerConfig", "-b", "{address}", "-k", "fileReservedTime", "-v", "72"),
-    ("updateBrokerConfig", "-c", "{cluster}", "-k", "fileReservedTime", "-v", "72"),
-    ("cleanUnusedTopic", "-c", "{cluster}"),
-    ("cleanExpiredCQ", "-b", "{address}"),
-    ("deleteExpiredCommitLog", "-c", "{cluster}"),
-    ("deleteTopic", "-c", "{cluster}", "-t", "{new}-ordered"),
-    (
-        "updateSubGroup",
-        "-c",
-        "{cluster}",
-        "-g",
-        "{new}",
-        "-s",
-        "true",
-        "-m",
-        "true",
-        "-d",
-        "false",
-        "-q",
-        "2",
-        "-r",
-        "3",
-    ),
-    ("updateSubGroup", "-b", "{address}", "-g", "{new}-ordered", "-o", "true", "-i", "0", "-w", "1", "-a", "false"),
-    (
-        "updateSubGroup",
-        "-b",
-        "{address}",
-        "-g",
-        "{new}",
-        "-p",
-        '{{"type":"EXPONENTIAL","exponentialRetryPolicy":{{"max":9}}}}',
-    ),
-    ("setConsumeMode", "-c", "{cluster}", "-t", "{topic}", "-g", "{new}", "-m", "POP", "-q", "4"),
-    ("setConsumeMode", "-b", "{address}", "-t", "{topic}", "-g", "{new}", "-m", "PULL"),
-    ("resetOffsetByTime", "-g", "{new}", "-t", "{topic}", "-s", "1000"),
-    ("resetOffsetByTime", "-g", "{new}", "-t", "{topic}", "-s", "2026-01-31#23:59:59:999", "-f", "false"),
-    ("resetOffsetByTime", "-g", "{new}", "-t", "{topic}", "-s", "1000", "-b", "{address}", "-q", "0", "-o", "1"),
-    ("resetOffsetByTime", "-g", "{new}", "-t", "{topic}", "-s", "1000", "-b", "{address}", "-q", "0"),
-    ("skipAccumulatedMessage", "-g", "{new}", "-t", "{topic}"),
-    ("cloneGroupOffset", "-s", "{group}", "-d", "{new}", "-t", "{topic}"),
-    (
-        "sendMessage",
-        "-t",
-        "{new}-sent",
-        "-p",
-        "body",
-        "-k",
-        "a b",
-        "-c",
-        "tag",
-        "-b",
-        "{broker}",
-        "-i",
-        "1",
-        "-m",
-        "true",
-    ),
-    ("updateTopicList", "-b", "{address}", "-f", "{files}/topics.json"),
-    ("updateSubGroupList", "-b", "{address}", "-f", "{files}/groups.json"),
-    ("updateColdDataFlowCtrGroupConfig", "-b", "{address}", "-g", "{new}", "-v", "1000"),
-    ("removeColdDataFlowCtrGroupConfig", "-c", "{cluster}", "-g", "{new}"),
-    ("setCommitLogReadAheadMode", "-b", "{address}", "-m", "0"),
-    ("sendMsgStatus", "-b", "{broker}", "-c", "2", "-s", "20"),
-    ("checkMsgSendRT", "-t", "{new}-sent", "-a", "3", "-s", "10"),
-    ("deleteSubGroup", "-b", "{address}", "-g", "{new}-ordered", "-r", "true"),
-    ("deleteSubGroup", "-c", "{cluster}", "-g", "{new}"),
-]
-REPLICATED = [
-    ("haStatus", "-c", "{cluster}"),
-    ("haStatus", "-b", "{slave}"),
-    ("getSyncStateSet", "-a", "{controller}", "-b", "{broker}"),
-    ("getSyncStateSet", "-a", "{controller}", "-c", "{cluster}"),
-    ("getBrokerEpoch", "-b", "{broker}"),
-    ("getBrokerEpoch", "-c", "{cluster}"),
-    ("getControllerMetaData", "-a", "{controller}"),
-    ("getControllerConfig", "-a", "{controller}"),
-    ("updateControllerConfig", "-a", "{controller}", "-k", "scanNotActiveBrokerInterval", "-v", "5000"),
-    ("resetMasterFlushOffset", "-b", "{slave}", "-o", "0"),
-    ("electMaster", "-a", "{controller}", "-b", "{member}", "-bn", "{broker}", "-c", "{cluster}"),
-    ("cleanBrokerMetadata", "-a", "{controller}", "-bn", "{broker}", "-c", "{cluster}", "-b", "3", "-l"),
-]
+CHANGING = _commands("""
+    updateTopic -c {cluster} -t {new}-sent -r 4 -w 4
+    updateTopic -c {cluster} -t {new} -r 4 -w 2 -p 6
+    updateTopic -b {address} -t {new}-ordered -o true -a +message.type=FIFO
+    updateTopicPerm -c {cluster} -t {new} -p 4
+    deleteTopic -c {cluster} -t {new}
+    updateOrderConf -t {new} -m put -v {broker}:4
+    updateOrderConf -t {new} -m get
+    updateOrderConf -t {new} -m delete
+    updateKvConfig -s {new} -k key -v value
+    deleteKvConfig -s {new} -k key
+    wipeWritePerm -b {broker}
+    addWritePerm -b {broker}
+    updateNamesrvConfig -k scanNotActiveBrokerInterval -v 5000
+    updateBrokerConfig -b {address} -k fileReservedTime -v 72
+    updateBrokerConfig -c {cluster} -k fileReservedTime -v 72
+    cleanUnusedTopic -c {cluster}
+    cleanExpiredCQ -b {address}
+    deleteExpiredCommitLog -c {cluster}
+    deleteTopic -c {cluster} -t {new}-ordered
+    updateSubGroup -c {cluster} -g {new} -s true -m true -d false -q 2 -r 3
+    updateSubGroup -b {address} -g {new}-ordered -o true -i 0 -w 1 -a false
+    updateSubGroup -b {address} -g {new} -p '{{"type":"EXPONENTIAL","exponentialRetryPolicy":{{"max":9}}}}'
+    setConsumeMode -c {cluster} -t {topic} -g {new} -m POP -q 4
+    setConsumeMode -b {address} -t {topic} -g {new} -m PULL
+    resetOffsetByTime -g {new} -t {topic} -s 1000
+    resetOffsetByTime -g {new} -t {topic} -s 2026-01-31#23:59:59:999 -f false
+    resetOffsetByTime -g {new} -t {topic} -s 1000 -b {address} -q 0 -o 1
+    resetOffsetByTime -g {new} -t {topic} -s 1000 -b {address} -q 0
+    skipAccumulatedMessage -g {new} -t {topic}
+    cloneGroupOffset -s {group} -d {new} -t {topic}
+    sendMessage -t {new}-sent -p body -k 'a b' -c tag -b {broker} -i 1 -m true
+    updateTopicList -b {address} -f {files}/topics.json
+    updateSubGroupList -b {address} -f {files}/groups.json
+    updateColdDataFlowCtrGroupConfig -b {address} -g {new} -v 1000
+    removeColdDataFlowCtrGroupConfig -c {cluster} -g {new}
+    setCommitLogReadAheadMode -b {address} -m 0
+    sendMsgStatus -b {broker} -c 2 -s 20
+    checkMsgSendRT -t {new}-sent -a 3 -s 10
+    deleteSubGroup -b {address} -g {new}-ordered -r true
+    deleteSubGroup -c {cluster} -g {new}
+""")
+REPLICATED = _commands("""
+    haStatus -c {cluster}
+    haStatus -b {slave}
+    getSyncStateSet -a {controller} -b {broker}
+    getSyncStateSet -a {controller} -c {cluster}
+    getBrokerEpoch -b {broker}
+    getBrokerEpoch -c {cluster}
+    getControllerMetaData -a {controller}
+    getControllerConfig -a {controller}
+    updateControllerConfig -a {controller} -k scanNotActiveBrokerInterval -v 5000
+    resetMasterFlushOffset -b {slave} -o 0
+    electMaster -a {controller} -b {member} -bn {broker} -c {cluster}
+    cleanBrokerMetadata -a {controller} -bn {broker} -c {cluster} -b 3 -l
+""")
 """Commands about replication, for three members of one broker name."""
-GUARDED = [
-    ("createUser", "-b", "{at}", "-u", "{new}", "-p", "pw", "-t", "Normal"),
-    ("updateUser", "-b", "{at}", "-u", "{new}", "-s", "disable"),
-    ("getUser", "-b", "{at}", "-u", "{new}"),
-    ("listUser", "-b", "{at}", "-f", "{new}"),
-    (
-        "createAcl",
-        "-b",
-        "{at}",
-        "-s",
-        "User:{new}",
-        "-r",
-        "Topic:a,Group:b*",
-        "-a",
-        "Pub,Sub",
-        "-i",
-        "10.0.0.0/8",
-        "-d",
-        "Allow",
-    ),
-    ("updateAcl", "-b", "{at}", "-s", "User:{new}", "-r", "Topic:a", "-a", "All", "-d", "Deny"),
-    ("getAcl", "-b", "{at}", "-s", "User:{new}"),
-    ("listAcl", "-b", "{at}", "-s", "{new}", "-r", "Topic"),
-    ("copyUser", "-f", "{at}", "-t", "{other}", "-u", "{new}"),
-    ("copyAcl", "-f", "{at}", "-t", "{other}", "-s", "User:{new}"),
-    ("deleteAcl", "-b", "{at}", "-s", "User:{new}", "-r", "Topic:a"),
-    ("deleteAcl", "-b", "{at}", "-s", "User:{new}"),
-    ("deleteUser", "-b", "{at}", "-u", "{new}"),
-    ("deleteUser", "-b", "{other}", "-u", "{new}"),
-    ("createUser", "-c", "{cluster}", "-u", "{new}", "-p", "pw"),
-    ("getUser", "-c", "{cluster}", "-u", "{new}"),
-    ("listUser", "-c", "{cluster}", "-f", "{new}"),
-    ("deleteUser", "-c", "{cluster}", "-u", "{new}"),
-]
+GUARDED = _commands("""
+    createUser -b {at} -u {new} -p pw -t Normal
+    updateUser -b {at} -u {new} -s disable
+    getUser -b {at} -u {new}
+    listUser -b {at} -f {new}
+    createAcl -b {at} -s User:{new} -r Topic:a,Group:b* -a Pub,Sub -i 10.0.0.0/8 -d Allow
+    updateAcl -b {at} -s User:{new} -r Topic:a -a All -d Deny
+    getAcl -b {at} -s User:{new}
+    listAcl -b {at} -s {new} -r Topic
+    copyUser -f {at} -t {other} -u {new}
+    copyAcl -f {at} -t {other} -s User:{new}
+    deleteAcl -b {at} -s User:{new} -r Topic:a
+    deleteAcl -b {at} -s User:{new}
+    deleteUser -b {at} -u {new}
+    deleteUser -b {other} -u {new}
+    createUser -c {cluster} -u {new} -p pw
+    getUser -c {cluster} -u {new}
+    listUser -c {cluster} -f {new}
+    deleteUser -c {cluster} -u {new}
+""")
 """Commands about users and rules, for brokers with auth on."""
 
 SHOWING_SECRETS = ("getUser", "listUser", "getBrokerConfig", "getNamesrvConfig")

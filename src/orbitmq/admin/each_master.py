@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from orbitmq.errors import ConnectionBroken, OrbitError, PartlyDone, RequestTimeout
 
 T = TypeVar("T")
+
+_AT_A_TIME = 32
 
 
 async def ask_each(
@@ -43,6 +45,17 @@ async def ask_all(masters: Mapping[str, str], ask: Callable[[str, str], Awaitabl
         if broker in errors:
             raise errors[broker]
     return answers
+
+
+async def ask_about(names: Iterable[str], ask: Callable[[str], Awaitable[T]]) -> list[T]:
+    """Return what is answered about each name, in the names' order; of at most 32 the answers are awaited at the same time."""
+    permits = asyncio.Semaphore(_AT_A_TIME)
+
+    async def one(name: str) -> T:
+        async with permits:
+            return await ask(name)
+
+    return await asyncio.gather(*map(one, names))
 
 
 async def tell_each(servers: Mapping[str, str], tell: Callable[[str, str], Awaitable[T]]) -> dict[str, T]:

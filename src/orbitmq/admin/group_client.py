@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from orbitmq.admin.each_master import ask_all, tell_each
+from orbitmq.admin.each_master import ask_about, ask_all, tell_each
 from orbitmq.admin.groups import Connections, GroupStatus, QueueLag, QueueReset, ResetTo, merged_status
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import (
@@ -51,9 +50,6 @@ from orbitmq.wire.headers.offsets import (
 )
 from orbitmq.wire.headers.topics import GetTopicStats, QueryTopicConsumers
 
-_AT_A_TIME = 32
-"""Groups whose clients are asked for at the same time."""
-
 Tell = Callable[[str, object, bytes], Awaitable[Command]]
 """Sends a request to an address, and returns the answer of a broker that does not refuse."""
 Masters = Callable[[str | None], Awaitable[Mapping[str, str]]]
@@ -94,13 +90,11 @@ class GroupAdmin:
         settings = await self._all_settings(masters)
         if names is not None:
             settings = {group: settings[group] for group in names if group in settings}
-        turns = asyncio.Semaphore(_AT_A_TIME)
 
         async def find(group: str) -> GroupStatus:
-            async with turns:
-                return await self._status(group, settings[group], masters)
+            return await self._status(group, settings[group], masters)
 
-        return list(await asyncio.gather(*map(find, sorted(settings))))
+        return await ask_about(sorted(settings), find)
 
     async def status(self, group: str) -> GroupStatus:
         """Return one group's settings and clients.

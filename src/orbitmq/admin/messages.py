@@ -13,7 +13,7 @@ from orbitmq.admin.each_master import ask_each, notices_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
-from orbitmq.model.route import MASTER_ID, TopicRoute
+from orbitmq.model.route import TopicRoute
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers.pull import QueryMessage, ViewMessage
 from orbitmq.wire.messages.message_id import parse_offset_message_id
@@ -124,7 +124,7 @@ async def find_by_key(
             last_ms = min(message.stored_at_ms for message in page) - has_stepped
             question = replace(header, end_ms=last_ms)
 
-    brokers = _addresses(route)
+    brokers = route.addresses
     if not brokers:
         raise RouteNotFound(f"no broker of the topic {topic} is registered with the NameServer")
     cuts, silent = await ask_each(brokers, ask, needs_one=True)
@@ -161,7 +161,7 @@ async def find_by_id(
     Raises:
         ClientError: a broker does not answer, and the others do not have it.
     """
-    names = {address: name for name, address in _addresses(route).items()}
+    names = {address: name for name, address in route.addresses.items()}
     host = ""
     with suppress(InvalidArgument):
         at, offset = parse_offset_message_id(message_id)
@@ -192,13 +192,4 @@ def find_lost(events: Sequence[Mapping[str, Any]], present: Collection[str]) -> 
         name: f"it left the route: {event['cause']}"
         for name, event in sorted(latest.items())
         if name not in present and event["cause"] in _LOST_CAUSES
-    }
-
-
-def _addresses(route: TopicRoute) -> dict[str, str]:
-    """Return for each broker name the address to ask: the master's, a slave's without one."""
-    return {
-        broker.broker_name: broker.addresses.get(MASTER_ID) or next(iter(broker.addresses.values()))
-        for broker in route.brokers
-        if broker.addresses
     }

@@ -40,4 +40,4 @@ def timed_count(info: Mapping[str, str]) -> int | None:
 
 async def _lag(broker: BrokerAdmin, group: str, topic: str) -> int:
     places = (await broker.progress(group, topic)).values()
-    return sum(max(0, place.broker_offset - place.consumer_offset) for place in places)
+    return sum(max(0, place.behind) for place in places)

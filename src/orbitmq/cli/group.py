@@ -46,7 +46,6 @@ app = typer.Typer(
 
 TopicOption = Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")]
 
-_AT_A_TIME = 32
 _NOT_READ = "messages that it has not read"
 _RESET_COLUMNS = ("topic", "broker", "queue", "before", "after", "again", "skipped")
 
@@ -85,24 +84,18 @@ async def list_groups(
 
 async def _lags(admin: GroupAdmin, groups: Iterable[str], topic: str | None = None) -> dict[str, int | None]:
     """Return how many messages each group has still to do; None: brokers do not tell, or it has consumed nothing."""
-    import asyncio
-
+    from orbitmq.admin.each_master import ask_about
     from orbitmq.admin.groups import total_lag
     from orbitmq.errors import ClientError
 
-    permits = asyncio.Semaphore(_AT_A_TIME)
-    lags: dict[str, int | None] = {}
+    async def ask(group: str) -> tuple[str, int | None]:
+        try:
+            found = await admin.lag(group, topic)
+        except ClientError:
+            found = {}
+        return group, total_lag(found.values())
 
-    async def ask(group: str) -> None:
-        async with permits:
-            try:
-                found = await admin.lag(group, topic)
-            except ClientError:
-                found = {}
-            lags[group] = total_lag(found.values())
-
-    await asyncio.gather(*map(ask, groups))
-    return lags
+    return dict(await ask_about(groups, ask))
 
 
 @command(app, "show", earlier="status")

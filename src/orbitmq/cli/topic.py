@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from orbitmq.admin import AdminClient
 
 _DETAILS = ("topic", "brokers", "queues", "permission", "messages", "last_message", "problem")
-_AT_A_TIME = 32
 _SHOWN = 5
 
 
@@ -227,20 +226,15 @@ async def _details(admin: AdminClient, names: list[str], silent: Mapping[str, st
     Args:
         silent: brokers that are not asked.
     """
-    import asyncio
-
-    from orbitmq.admin.each_master import notices_of
+    from orbitmq.admin.each_master import ask_about, notices_of
     from orbitmq.errors import ClientError
 
-    permits = asyncio.Semaphore(_AT_A_TIME)
-
     async def row(name: str) -> Row:
-        async with permits:
-            try:
-                route = await admin.topic_route(name)
-                known, problems = await admin.known_topic_stats(name, silent=silent)
-            except ClientError as error:
-                return {"topic": name, "problem": printable(str(error))}
+        try:
+            route = await admin.topic_route(name)
+            known, problems = await admin.known_topic_stats(name, silent=silent)
+        except ClientError as error:
+            return {"topic": name, "problem": printable(str(error))}
         stats, problem = known.values(), {"problem": printable("; ".join(notices_of(problems)))} if problems else {}
         return {
             "topic": name,
@@ -252,4 +246,4 @@ async def _details(admin: AdminClient, names: list[str], silent: Mapping[str, st
             **problem,
         }
 
-    return list(await asyncio.gather(*map(row, names)))
+    return await ask_about(names, row)

@@ -34,6 +34,11 @@ class BrokerData:
     zone_name: str | None = None
     enable_acting_master: bool = False
 
+    @property
+    def first_address(self) -> str:
+        """The master's address, of a group without one the slave's with the least id; empty without any."""
+        return self.addresses[min(self.addresses)] if self.addresses else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRoute:
@@ -47,6 +52,11 @@ class TopicRoute:
     order_topic_conf: str | None = None
     filter_servers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     queue_mappings: Mapping[str, Mapping[str, Any]] | None = None
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The address to ask of each broker group that has one, by its name (`BrokerData.first_address`)."""
+        return {broker.broker_name: broker.first_address for broker in self.brokers if broker.addresses}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 
 from cases import each_case
 from orbitmq.admin import AdminClient
-from orbitmq.admin.each_master import ask_all, ask_each, notices_of, tell_each
+from orbitmq.admin.each_master import ask_about, ask_all, ask_each, notices_of, tell_each
 from orbitmq.errors import ConnectionFailed, PartlyDone, RequestTimeout
 from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
 
@@ -33,6 +33,20 @@ def test_one_master_without_an_answer_is_an_error_where_all_are_needed() -> None
     assert asyncio.run(ask_all({"b": "here", "a": "there"}, answer)) == {"b": "here", "a": "there"}
     with pytest.raises(RequestTimeout, match="b did not answer"):
         asyncio.run(ask_all({"c": "here", "b": "silent", "a": "silent"}, answer))
+
+
+def test_names_are_asked_about_in_their_order_and_32_at_the_same_time() -> None:
+    names, running, counts = [str(number) for number in range(100)], set[str](), []
+
+    async def ask(name: str) -> str:
+        running.add(name)
+        counts.append(len(running))
+        await asyncio.sleep(0)
+        running.remove(name)
+        return name
+
+    assert asyncio.run(ask_about(names, ask)) == names
+    assert max(counts) == 32
 
 
 def test_a_change_that_some_servers_have_not_made_names_them_and_the_others() -> None:

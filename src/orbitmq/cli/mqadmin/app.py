@@ -53,7 +53,7 @@ def _run(subcommand: Subcommand, words: Sequence[str], *, is_json: bool) -> None
     if HELP.long in given:
         _show_help(subcommand)
         return
-    if subcommand.family is None:
+    if not subcommand.family:
         say(f"orbitmq: {subcommand.name} is not there: {subcommand.reason}")
         raise typer.Exit(ExitCode.NO)
     module = import_module(f"orbitmq.cli.mqadmin.{subcommand.family}")

@@ -8,15 +8,16 @@ Source: Java org.apache.rocketmq.tools.command.auth of 5.3.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, TypeVar
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.cli.mqadmin.brokers import cluster_brokers
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, row
-from orbitmq.cli.mqadmin.targets import ask
+from orbitmq.cli.mqadmin.result import Result, java_text, listed, table
+from orbitmq.cli.mqadmin.targets import ask, given_brokers
 from orbitmq.errors import ClientError, InvalidArgument
 from orbitmq.masking import masked_value
 from orbitmq.model.access import (
@@ -32,7 +33,6 @@ from orbitmq.model.access import (
     by_name,
     parse_resource,
 )
-from orbitmq.model.route import MASTER_ID
 from orbitmq.wire.bodies.access import (
     UserChange,
     acl_document,
@@ -57,10 +57,9 @@ from orbitmq.wire.headers import (
 )
 
 E = TypeVar("E", bound=StrEnum)
-_USER_WIDTHS = (-16, -22, -22, -22)
-_USER_TITLES = ("#UserName", "#Password", "#UserType", "#UserStatus")
-_ACL_WIDTHS = (-16, -10, -22, -20, -24, -10)
-_ACL_TITLES = ("#Subject", "#PolicyType", "#Resource", "#Actions", "#SourceIp", "#Decision")
+T = TypeVar("T")
+_USER_TITLES = "#UserName|#Password|#UserType|#UserStatus"
+_ACL_TITLES = "#Subject|#PolicyType|#Resource|#Actions|#SourceIp|#Decision"
 
 
 async def _addresses(clients: ClusterClients, given: Given, *, with_slaves: bool) -> list[str]:
@@ -69,17 +68,10 @@ async def _addresses(clients: ClusterClients, given: Given, *, with_slaves: bool
     Raises:
         ClientError: the cluster has none.
     """
-    if "brokerAddr" in given:
-        return [given.text("brokerAddr")]
-    found = [
-        address
-        for data in await cluster_brokers(clients, given)
-        for broker_id, address in sorted(data.addresses.items())
-        if with_slaves or broker_id == MASTER_ID
-    ]
+    found = await given_brokers(clients, given, with_slaves=with_slaves)
     if not found:
         raise ClientError(f"the cluster {given.text('clusterName')} has no master now")
-    return found
+    return list(found)
 
 
 def _word(kind: type[E], given: Given, name: str) -> E | None:
@@ -97,10 +89,7 @@ async def _change(clients: ClusterClients, given: Given, word: str, what: str, h
     addresses = await _addresses(clients, given, with_slaves=True)
     for address in addresses:
         await ask(clients, address, header, body)
-    return Result(
-        [f"{word} {what} to {address} success." for address in addresses],
-        [{"address": address} for address in addresses],
-    )
+    return listed(f"{word} {what} to {{address}} success.", [{"address": address} for address in addresses])
 
 
 async def create_user(clients: ClusterClients, given: Given) -> Result:
@@ -130,13 +119,11 @@ async def delete_user(clients: ClusterClients, given: Given) -> Result:
 
 
 def _users(users: Iterable[User], given: Given) -> tuple[list[str], list[dict[str, Any]]]:
-    lines, rows = [row(zip(_USER_WIDTHS, _USER_TITLES, strict=True))], []
+    rows = []
     for user in users:
         password = user.password if "showSecrets" in given else masked_value("password", user.password)
-        cells = (user.name, password, user.type, user.status)
-        lines.append(row(zip(_USER_WIDTHS, cells, strict=True)))
         rows.append({"name": user.name, "password": password, "type": user.type, "status": user.status})
-    return lines, rows
+    return table("%-16s  %-22s  %-22s  %-22s", _USER_TITLES, (row.values() for row in rows)), rows
 
 
 async def _user(clients: ClusterClients, address: str, name: str) -> User | None:
@@ -169,25 +156,31 @@ async def list_user(clients: ClusterClients, given: Given) -> Result:
 async def copy_user(clients: ClusterClients, given: Given) -> Result:
     """Copy users from one broker to another, all or those that are named."""
     source, target = given.text("fromBroker"), given.text("toBroker")
-    names = [name.strip() for name in given.text("usernames").split(",") if name.strip()]
-    problems = []
-    users = []
-    if names:
-        for name in names:
-            user = await _user(clients, source, name)
-            if user is None:
-                problems.append(f"{source} has no user {name}")
-            else:
-                users.append(user)
-    else:
-        users = list(decode_users((await ask(clients, source, ListUsers())).body))
+    find = partial(_user, clients, source)
+    users, missing = await _chosen(_parts(given, "usernames") or None, find, (await clients.admin.broker(source)).users)
     for user in users:
         is_new = await _user(clients, target, user.name) is None
         header = CreateUser(username=user.name) if is_new else UpdateUser(username=user.name)
         body = encode_user_change(user.name, UserChange(user.password, user.type, user.status))
         await ask(clients, target, header, body)
-    lines = [f"copy user of {user.name} from {source} to {target} success." for user in users]
-    return Result(lines, [{"name": user.name, "from": source, "to": target} for user in users], problems)
+    rows = [{"name": user.name, "from": source, "to": target} for user in users]
+    return replace(
+        listed("copy user of {name} from {from} to {to} success.", rows),
+        problems=[f"{source} has no user {name}" for name in missing],
+    )
+
+
+async def _chosen(
+    names: Iterable[str] | None,
+    find: Callable[[str], Awaitable[T | None]],
+    find_all: Callable[[], Awaitable[Iterable[T]]],
+) -> tuple[Iterable[T], list[str]]:
+    """Return what is there of some names, or of all of them (None), and the names of which there is nothing."""
+    if names is None:
+        return await find_all(), []
+    found = {name: await find(name) for name in names}
+    there = [one for one in found.values() if one is not None]
+    return there, [name for name, one in found.items() if one is None]
 
 
 def _parts(given: Given, name: str) -> list[str]:
@@ -227,17 +220,14 @@ async def delete_acl(clients: ClusterClients, given: Given) -> Result:
 
 
 def _acl_lines(acls: Iterable[Acl]) -> list[str]:
-    lines = [row(zip(_ACL_WIDTHS, _ACL_TITLES, strict=True))]
+    cells: list[tuple[object, ...]] = []
     for acl in acls:
-        rules = [(policy.type, rule) for policy in acl.policies for rule in policy.rules]
         if not acl.policies:
-            lines.append(row(zip(_ACL_WIDTHS, (acl.subject, "", "", "", "", ""), strict=True)))
-        for kind, rule in rules:
-            actions = f"[{', '.join(rule.actions)}]"
-            ips = f"[{', '.join(rule.source_ips)}]" if rule.source_ips else "null"
-            cells = (acl.subject, kind, rule.resource, actions, ips, rule.decision)
-            lines.append(row(zip(_ACL_WIDTHS, cells, strict=True)))
-    return lines
+            cells.append((acl.subject, "", "", "", "", ""))
+        for kind, rule in ((policy.type, rule) for policy in acl.policies for rule in policy.rules):
+            ips = java_text(rule.source_ips or None)
+            cells.append((acl.subject, kind, rule.resource, java_text(rule.actions), ips, rule.decision))
+    return table("%-16s  %-10s  %-22s  %-20s  %-24s  %-10s", _ACL_TITLES, cells)
 
 
 async def _rules(clients: ClusterClients, address: str, subject: str) -> Acl | None:
@@ -274,20 +264,14 @@ async def list_acl(clients: ClusterClients, given: Given) -> Result:
 async def copy_acl(clients: ClusterClients, given: Given) -> Result:
     """Copy rules from one broker to another, all or those of the subjects that are named."""
     source, target = given.text("fromBroker"), given.text("toBroker")
-    problems = []
-    acls = []
-    if "subjects" in given:
-        for subject in _parts(given, "subjects"):
-            acl = await _rules(clients, source, subject)
-            if acl is None:
-                problems.append(f"{source} has no rules of {subject}")
-            else:
-                acls.append(acl)
-    else:
-        acls = list(decode_acls((await ask(clients, source, ListAcls())).body))
+    find, names = partial(_rules, clients, source), _parts(given, "subjects") if "subjects" in given else None
+    acls, missing = await _chosen(names, find, (await clients.admin.broker(source)).rules)
     for acl in acls:
         is_new = await _rules(clients, target, acl.subject) is None
         header = CreateAcl(subject=acl.subject) if is_new else UpdateAcl(subject=acl.subject)
         await ask(clients, target, header, encode_acl(acl))
-    lines = [f"copy acl of {acl.subject} from {source} to {target} success." for acl in acls]
-    return Result(lines, [{"subject": acl.subject, "from": source, "to": target} for acl in acls], problems)
+    rows = [{"subject": acl.subject, "from": source, "to": target} for acl in acls]
+    return replace(
+        listed("copy acl of {subject} from {from} to {to} success.", rows),
+        problems=[f"{source} has no rules of {name}" for name in missing],
+    )

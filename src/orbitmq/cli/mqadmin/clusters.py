@@ -5,20 +5,21 @@ Source: Java org.apache.rocketmq.tools.command.cluster of 5.3.3.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import ask_each
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, cell, row
-from orbitmq.errors import OrbitError
+from orbitmq.cli.mqadmin.result import Result, table
 
-_HEAD = (
-    (-22, "#Cluster Name"), (-22, "#Broker Name"), (-4, "#BID"), (-22, "#Addr"), (-16, "#Version"), (16, "#InTPS(LOAD)"),
-    (30, "#OutTPS(LOAD)"), (-22, "#Timer(Progress)"), (-11, "#PCWait(ms)"), (-12, "#Hour"), (-8, "#SPACE"), (-10, "#ACTIVATED"),
-)  # fmt: skip
+_LAYOUT = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %11s  %-12s  %-8s  %10s"
+_TITLES_LAYOUT = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %-11s  %-12s  %-8s  %-10s"
+_TITLES = (
+    "#Cluster Name|#Broker Name|#BID|#Addr|#Version|#InTPS(LOAD)|#OutTPS(LOAD)|#Timer(Progress)|#PCWait(ms)|#Hour|#SPACE"
+    "|#ACTIVATED"
+)
 _HOUR_MS = 3_600_000
 
 
@@ -33,28 +34,19 @@ async def cluster_list(clients: ClusterClients, given: Given) -> Result:
         if name in info.brokers
         for broker_id, address in sorted(info.brokers[name].addresses.items())
     ]
-    told = await asyncio.gather(*(_runtime(clients, address) for *_, address in members))
-    problems = [found for found in told if isinstance(found, str)]
-    infos: list[Mapping[str, str]] = [{} if isinstance(found, str) else found for found in told]
+    found, failed = await ask_each(
+        {at: at for *_, at in members}, lambda _, at: clients.brokers.broker_runtime_info(at)
+    )
+    infos = [found.get(address, {}) for *_, address in members]
+    problems = [failed[address] for *_, address in members if address in failed]
     if "moreStats" in given:
         return _more_stats(members, infos, problems)
-    lines = [row(_HEAD[:4]) + " " + row(_HEAD[4:])]
-    rows = []
-    for (cluster, name, broker_id, address), values in zip(members, infos, strict=True):
-        cells = _figures(values)
-        head = row(((-22, cluster), (-22, name), (-4, broker_id), (-22, address)))
-        rest = ((-16, cells["version"]), (16, cells["in"]), (30, cells["out"]), (-22, cells["timer"]))
-        end = ((11, cells["page_cache_ms"]), (-12, cells["hours"]), (-8, cells["space"]), (10, cells["activated"]))
-        lines.append(f"{head} {row((*rest, *end))}")
-        rows.append({"cluster": cluster, "broker": name, "id": broker_id, "address": address, **cells})
+    rows = [
+        {"cluster": cluster, "broker": name, "id": broker_id, "address": address, **_figures(values)}
+        for (cluster, name, broker_id, address), values in zip(members, infos, strict=True)
+    ]
+    lines = table(_LAYOUT, _TITLES, (row.values() for row in rows), titles_layout=_TITLES_LAYOUT)
     return Result(lines, rows, problems)
-
-
-async def _runtime(clients: ClusterClients, address: str) -> dict[str, str] | str:
-    try:
-        return await clients.brokers.broker_runtime_info(address)
-    except OrbitError as error:
-        return str(error)
 
 
 def _figures(values: Mapping[str, str]) -> dict[str, Any]:
@@ -87,13 +79,8 @@ def _number(values: Mapping[str, str], key: str) -> float:
         return 0.0
 
 
-def _more_stats(
-    members: list[tuple[str, str, int, str]], infos: list[Mapping[str, str]], problems: list[str]
-) -> Result:
-    def line(cluster: object, broker: object, *numbers: object) -> str:
-        return f"{cell(-16, cluster)}  {cell(-32, broker)} " + " ".join(cell(14, number) for number in numbers)
-
-    lines = [line("#Cluster Name", "#Broker Name", "#InTotalYest", "#OutTotalYest", "#InTotalToday", "#OutTotalToday")]
+def _more_stats(members: list[tuple[str, str, int, str]], infos: list[dict[str, str]], problems: list[str]) -> Result:
+    names = ("in_yesterday", "out_yesterday", "in_today", "out_today")
     rows = []
     for (cluster, name, _, _), values in zip(members, infos, strict=True):
         totals = [
@@ -101,9 +88,7 @@ def _more_stats(
             for begin, end in (("YesterdayMorning", "TodayMorning"), ("TodayMorning", "TodayNow"))
             for way in ("Put", "Get")
         ]
-        lines.append(line(cluster, name, *totals))
-        rows.append(
-            {"cluster": cluster, "broker": name}
-            | dict(zip(("in_yesterday", "out_yesterday", "in_today", "out_today"), totals, strict=True))
-        )
+        rows.append({"cluster": cluster, "broker": name, **dict(zip(names, totals, strict=True))})
+    titles = "#Cluster Name|#Broker Name|#InTotalYest|#OutTotalYest|#InTotalToday|#OutTotalToday"
+    lines = table("%-16s  %-32s %14s %14s %14s %14s", titles, (row.values() for row in rows))
     return Result(lines, rows, problems)

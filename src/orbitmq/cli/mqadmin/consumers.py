@@ -8,7 +8,6 @@ Source: Java org.apache.rocketmq.tools.command.consumer, .connection and BrokerC
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Collection, Mapping
@@ -18,19 +17,19 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.each_master import ask_each, notices_of
+from orbitmq.admin.each_master import ask_about, ask_each, notices_of
 from orbitmq.admin.group_client import delete_topics
 from orbitmq.cli.mqadmin.files import file_name, write_file
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, cell, row
-from orbitmq.cli.mqadmin.targets import addresses_of, ask, ask_first, given_masters, group_route
+from orbitmq.cli.mqadmin.result import Result, java_object, java_text, listed, queue_text, seconds_text, table
+from orbitmq.cli.mqadmin.targets import ask, ask_first, group_route, parse_attributes, tell_masters
 from orbitmq.codes import version_name
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError
+from orbitmq.model.delay_levels import DELAY_LEVELS
 from orbitmq.model.group import ConsumerInfo, ConsumeType
-from orbitmq.model.route import MASTER_ID, MessageQueue
-from orbitmq.model.topic import RETRY_PREFIX, check_name
-from orbitmq.wire.bodies.consumer_info import QueueInfo, RunningInfo, decode_running_info
-from orbitmq.wire.bodies.document import parse_body
+from orbitmq.model.route import MessageQueue
+from orbitmq.model.topic import GROUP_LENGTH_MAX, RETRY_PREFIX, check_name
+from orbitmq.wire.bodies.consumer_info import QueueInfo, RunningInfo, decode_running_info, queue_info_document
 from orbitmq.wire.bodies.groups import (
     ClientConnection,
     GroupConfig,
@@ -41,7 +40,6 @@ from orbitmq.wire.bodies.groups import (
     encode_group_config,
     group_document,
 )
-from orbitmq.wire.bodies.heartbeat import parse_queue
 from orbitmq.wire.bodies.stats import decode_broker_consume_stats
 from orbitmq.wire.bodies.topics import QueueProgress, decode_consume_rate, decode_consume_stats
 from orbitmq.wire.headers import (
@@ -56,11 +54,13 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroup,
 )
 
-_AT_A_TIME = 32
-_GROUP_LENGTH_MAX = 255
 _BLOCKED_MS = 60_000
 _SETTLED_MS = 120_000
 """A client that has run for less may not have the others' subscriptions yet."""
+
+
+_QUEUE_LAYOUT = "%-32s  %-32s  %-4s  %-20s"
+_WIDE_QUEUE_LAYOUT = "%-64s  %-32s  %-4s  %-20s"
 
 
 class Progress(NamedTuple):
@@ -100,7 +100,7 @@ async def find_progress(
         header = GetConsumeStats(consumer_group=group, topic=topic)
         return (await ask(clients, address, header, timeout_ms=3 * clients.timeout_ms)).body
 
-    wanted = {name: address for name, address in addresses_of(route).items() if broker in ("", name)}
+    wanted = {name: address for name, address in route.addresses.items() if broker in ("", name)}
     bodies, problems = await ask_each(wanted, find, needs_one=True)
     queues = {queue: place for body in bodies.values() for queue, place in decode_consume_stats(body).items()}
     return Progress(queues, sum(map(decode_consume_rate, bodies.values())), problems)
@@ -137,44 +137,34 @@ async def _progress_of_one(clients: ClusterClients, group: str, given: Given, si
     if not found.queues:
         await find_connections(clients, group, silent=silent)  # it says so where none is online, either
     owners = await _owners(clients, group, silent) if given.flag("showClientIP") else None
-    titles = ["#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset"]
-    lines = [_progress_line(titles, None if owners is None else "#Client IP", ["#Diff", "#Inflight"]) + "#LastTime"]
-    rows: list[dict[str, Any]] = []
-    behind = in_flight = 0
-    for queue, place in sorted(found.queues.items()):
-        lag = place.broker_offset - place.consumer_offset
-        open_count = place.pull_offset - place.consumer_offset
-        behind, in_flight = behind + lag, in_flight + open_count
-        owner = None if owners is None else owners.get(queue, "N/A")
-        start = [
-            queue.topic[:64],
-            queue.broker_name[:32],
-            queue.queue_id,
-            place.broker_offset,
-            place.consumer_offset,
-        ]
-        lines.append(f"{_progress_line(start, owner, [lag, open_count])} {_seconds(place.consumed_at_ms) or 'N/A'}")
-        shown = {} if owner is None else {"client": owner}
-        rows.append(
-            {"topic": queue.topic, "broker": queue.broker_name, "queue": queue.queue_id}
-            | place._asdict()
-            | {"behind": lag, "in_flight": open_count, **shown}
-        )
-    lines += ["", f"Consume TPS: {found.rate:.2f}", f"Consume Diff Total: {behind}"]
-    lines.append(f"Consume Inflight Total: {in_flight}")
+    rows: list[dict[str, Any]] = [
+        _queue_row(queue)
+        | place._asdict()
+        | {
+            "behind": place.behind,
+            "in_flight": place.in_flight,
+        }
+        | ({} if owners is None else {"client": owners.get(queue, "N/A")})
+        for queue, place in sorted(found.queues.items())
+    ]
+    client = () if owners is None else ("client",)
+    names = ("topic", "broker", "queue", "broker_offset", "consumer_offset", *client, "behind", "in_flight")
+    lines = table(
+        f"%-64.64s  %-32.32s  %-4s  %-20s  %-20s  {'%-20s ' * len(client)}%-20s %-20s%s",
+        f"#Topic|#Broker Name|#QID|#Broker Offset|#Consumer Offset|{'#Client IP|' * len(client)}#Diff|#Inflight|#LastTime",
+        ((*(row[name] for name in names), f" {_last_time(row['consumed_at_ms']) or 'N/A'}") for row in rows),
+    )
+    lines += ["", f"Consume TPS: {found.rate:.2f}", f"Consume Diff Total: {sum(row['behind'] for row in rows)}"]
+    lines.append(f"Consume Inflight Total: {sum(row['in_flight'] for row in rows)}")
     return Result(lines, rows, notices_of(found.silent))
 
 
-def _progress_line(start: list[Any], owner: str | None, end: list[Any]) -> str:
-    line = row(zip((-64, -32, -4, -20, -20), start, strict=True)) + "  "
-    if owner is not None:
-        line += cell(-20, owner) + " "
-    return line + " ".join(cell(-20, value) for value in end)
+def _queue_row(queue: MessageQueue) -> dict[str, Any]:
+    return {"topic": queue.topic, "broker": queue.broker_name, "queue": queue.queue_id}
 
 
-def _seconds(at_ms: int) -> str:
-    """Return a time to the second, in this machine's zone; empty for none."""
-    return f"{datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S}" if at_ms > 0 else ""
+def _last_time(at_ms: int) -> str:
+    return seconds_text(at_ms) if at_ms > 0 else ""
 
 
 async def _owners(clients: ClusterClients, group: str, silent: Collection[str]) -> dict[MessageQueue, str]:
@@ -186,41 +176,33 @@ async def _owners(clients: ClusterClients, group: str, silent: Collection[str]) 
         }
     except OrbitError:
         return {}
-    return {queue: name.partition("@")[0] for name, info in infos.items() for queue in info.info.queues}
+    return {queue: name.partition("@")[0] for name, info in infos.items() for queue in info.queues}
 
 
 async def _progress_of_all(clients: ClusterClients, silent: Mapping[str, str]) -> Result:
     names = [name for name in await clients.admin.topic_list() if name.startswith(RETRY_PREFIX)]
-    permits = asyncio.Semaphore(_AT_A_TIME)
 
     async def look(group: str) -> dict[str, Any]:
-        async with permits:
-            shown: dict[str, Any] = {"group": group, "count": 0, "version": "OFFLINE", "type": "", "model": ""}
-            try:
-                progress = await find_progress(clients, group, silent=silent)
-                behind = sum(place.broker_offset - place.consumer_offset for place in progress.queues.values())
-                shown |= {"rate": int(progress.rate), "behind": behind}
-            except OrbitError:
-                shown |= {"rate": 0, "behind": None if silent else 0}
-            try:
-                found, info = await find_connections(clients, group, silent=silent)
-            except OrbitError:
-                return shown
-            kind = "PULL" if info.consume_type is ConsumeType.PULL else "PUSH"
-            model = info.message_model if info.consume_type is ConsumeType.PUSH else ""
-            version = version_name(min(client.version for client in found))
-            return shown | {"count": len(found), "version": version, "type": kind, "model": str(model)}
+        shown: dict[str, Any] = {"group": group, "count": 0, "version": "OFFLINE", "type": "", "model": ""}
+        try:
+            progress = await find_progress(clients, group, silent=silent)
+            behind = sum(place.behind for place in progress.queues.values())
+            shown |= {"rate": int(progress.rate), "behind": behind}
+        except OrbitError:
+            shown |= {"rate": 0, "behind": None if silent else 0}
+        try:
+            found, info = await find_connections(clients, group, silent=silent)
+        except OrbitError:
+            return shown
+        kind = "PULL" if info.consume_type is ConsumeType.PULL else "PUSH"
+        model = info.message_model if info.consume_type is ConsumeType.PUSH else ""
+        version = version_name(min(client.version for client in found))
+        return shown | {"count": len(found), "version": version, "type": kind, "model": str(model)}
 
-    rows = await asyncio.gather(*(look(name.removeprefix(RETRY_PREFIX).partition("+")[0]) for name in names))
-
-    def line(group: object, count: object, version: object, kind: object, model: object, *rest: object) -> str:
-        return f"{row(((-64, group), (-6, count), (-24, version)))} {row(((-5, kind), (-14, model), (-7, rest[0])))}  {rest[1]}"
-
-    lines = [line("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")]
-    lines += [
-        line(one["group"][:64], *list(one.values())[1:5], one["rate"], "?" if one["behind"] is None else one["behind"])
-        for one in rows
-    ]
+    rows = await ask_about([name.removeprefix(RETRY_PREFIX).partition("+")[0] for name in names], look)
+    cells = ((*list(row.values())[:5], row["rate"], "?" if row["behind"] is None else row["behind"]) for row in rows)
+    titles = "#Group|#Count|#Version|#Type|#Model|#TPS|#Diff Total"
+    lines = table("%-64.64s  %-6s  %-24s %-5s  %-14s  %-7s  %s", titles, cells)
     return Result(lines, rows, notices_of(silent))
 
 
@@ -229,13 +211,10 @@ async def consumer_connection(clients: ClusterClients, given: Given) -> Result:
     group = given.text("consumerGroup")
     found, info = await find_connections(clients, group, given.text("brokerAddr"))
 
-    def line(*cells: object) -> str:
-        return " ".join(cell(width, value) for width, value in zip((-36, -22, -10, 0), cells, strict=True))
-
-    lines = [line("#ClientId", "#ClientAddr", "#Language", "#Version")]
-    lines += [line(one.client_id, one.address, one.language, version_name(one.version)) for one in found]
-    lines += ["", "Below is subscription:", f"{cell(-20, '#Topic')} #SubExpression"]
-    lines += [f"{cell(-20, one.topic)} {one.expression}" for one in info.subscriptions]
+    clients_shown = ((one.client_id, one.address, one.language, version_name(one.version)) for one in found)
+    lines = table("%-36s %-22s %-10s %s", "#ClientId|#ClientAddr|#Language|#Version", clients_shown)
+    subscriptions = ((one.topic, one.expression) for one in info.subscriptions)
+    lines += ["", "Below is subscription:", *table("%-20s %s", "#Topic|#SubExpression", subscriptions)]
     lines += ["", f"ConsumeType: {info.consume_type}", f"MessageModel: {info.message_model}"]
     lines.append(f"ConsumeFromWhere: {info.consume_from}")
     document = {
@@ -254,7 +233,7 @@ async def producer_connection(clients: ClusterClients, given: Given) -> Result:
     answer = await ask_first(clients, route, GetProducerConnections(producer_group=given.text("producerGroup")))
     found = decode_producer_connections(answer.body)
     lines = [
-        f"{number:04d}  {cell(-32, one.client_id)} {cell(-22, one.address)} {cell(-8, one.language)} {version_name(one.version)}"
+        f"{number:04d}  {one.client_id:<32} {one.address:<22} {one.language:<8} {version_name(one.version)}"
         for number, one in enumerate(found, 1)
     ]
     return Result(lines, [one._asdict() | {"version_name": version_name(one.version)} for one in found])
@@ -267,36 +246,27 @@ async def broker_consume_stats(clients: ClusterClients, given: Given) -> Result:
     answer = await ask(clients, given.text("brokerAddr"), header, timeout_ms=timeout_ms)
     groups, total = decode_broker_consume_stats(answer.body)
     level = given.number("level", 0)
-    widths = (-64, -64, -32, -4, -20, -20, -20, 0)
-    titles = ("#Topic", "#Group", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff", "#LastTime")
-    lines, rows = [row(zip(widths, titles, strict=True))], []
-    for group, topics in groups.items():
-        for queues in topics:
-            for queue, place in sorted(queues.items()):
-                lag = place.broker_offset - place.consumer_offset
-                if lag < level or place.consumed_at_ms <= 0:
-                    continue
-                offsets = (place.broker_offset, place.consumer_offset, lag, _seconds(place.consumed_at_ms))
-                cells = (queue.topic[:64], group, queue.broker_name[:32], queue.queue_id, *offsets)
-                lines.append(row(zip(widths, cells, strict=True)))
-                rows.append(
-                    {"topic": queue.topic, "group": group, "broker": queue.broker_name, "queue": queue.queue_id}
-                )
-                rows[-1] |= place._asdict() | {"behind": lag}
+    rows: list[dict[str, Any]] = [
+        {"topic": queue.topic, "group": group, "broker": queue.broker_name, "queue": queue.queue_id}
+        | place._asdict()
+        | {"behind": place.behind}
+        for group, topics in groups.items()
+        for queues in topics
+        for queue, place in sorted(queues.items())
+        if place.behind >= level and place.consumed_at_ms > 0
+    ]
+    names = ("topic", "group", "broker", "queue", "broker_offset", "consumer_offset", "behind")
+    lines = table(
+        "%-64.64s  %-64s  %-32.32s  %-4s  %-20s  %-20s  %-20s  %s",
+        "#Topic|#Group|#Broker Name|#QID|#Broker Offset|#Consumer Offset|#Diff|#LastTime",
+        ((*(row[name] for name in names), seconds_text(row["consumed_at_ms"])) for row in rows),
+    )
     return Result([*lines, "", f"Diff Total: {total}"], {"queues": rows, "behind": total})
-
-
-class Told(NamedTuple):
-    """What a client says of itself, the queues that it pops from, and what its program adds."""
-
-    info: RunningInfo
-    pop_queues: Mapping[MessageQueue, Mapping[str, Any]]
-    user_info: Mapping[str, str] | None
 
 
 async def running_info(
     clients: ClusterClients, group: str, client_id: str, *, with_stacks: bool = False, silent: Collection[str] = ()
-) -> Told:
+) -> RunningInfo:
     """Ask a client of a group for everything that it says of itself.
 
     Args:
@@ -306,13 +276,7 @@ async def running_info(
         ClientError: no broker knows the client, or it does not answer.
     """
     header = GetRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=with_stacks)
-    body = (await ask_first(clients, await group_route(clients, group), header, silent)).body
-
-    def parse(document: dict[str, Any]) -> Told:
-        pops = {parse_queue(dict(key)): found for key, found in (document.get("mqPopTable") or {}).items()}
-        return Told(decode_running_info(body), pops, document.get("userConsumerInfo"))
-
-    return parse_body("running info", body, parse)
+    return decode_running_info((await ask_first(clients, await group_route(clients, group), header, silent)).body)
 
 
 async def consumer_status(clients: ClusterClients, given: Given) -> Result:
@@ -323,44 +287,41 @@ async def consumer_status(clients: ClusterClients, given: Given) -> Result:
     group, client_id, has_stacks = given.text("consumerGroup"), given.text("clientId"), "jstack" in given
     found, _ = await find_connections(clients, group, given.text("brokerAddr"))
     if client_id:
-        told = await running_info(clients, group, client_id, with_stacks=has_stacks)
-        return Result(_status_text(told), _status_document(client_id, told))
+        info = await running_info(clients, group, client_id, with_stacks=has_stacks)
+        return Result(_status_text(info), _status_document(client_id, info))
     directory = Path(str(time.time_ns() // 1_000_000))
 
-    def line(*cells: object) -> str:
-        return " ".join(cell(width, value) for width, value in zip((-10, -40, -20, 0), cells, strict=True))
-
-    lines, problems = [line("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")], []
-    infos: dict[str, Told] = {}
+    cells: list[tuple[object, ...]] = []
+    problems = []
+    infos: dict[str, RunningInfo] = {}
     for client in found:
         try:
-            told = await running_info(clients, group, client.client_id, with_stacks=has_stacks)
+            info = await running_info(clients, group, client.client_id, with_stacks=has_stacks)
         except OrbitError as error:
             problems.append(str(error))
             continue
-        infos[client.client_id] = told
+        infos[client.client_id] = info
         path = directory / file_name(client.client_id)
-        write_file(path, "\n".join(_status_text(told)).encode() + b"\n")
-        lines.append(line(len(infos), client.client_id, version_name(client.version), path))
+        write_file(path, "\n".join(_status_text(info)).encode() + b"\n")
+        cells.append((len(infos), client.client_id, version_name(client.version), path))
+    lines = table("%-10s %-40s %-20s %s", "#Index|#ClientId|#Version|#ConsumerRunningInfoFile", cells)
     if infos:
         lines += ["", "", *_findings(infos)]
-    return Result(lines, [_status_document(name, told) for name, told in infos.items()], problems)
+    return Result(lines, [_status_document(name, info) for name, info in infos.items()], problems)
 
 
-def _findings(infos: Mapping[str, Told]) -> list[str]:
+def _findings(infos: Mapping[str, RunningInfo]) -> list[str]:
     now_ms = time.time_ns() // 1_000_000
-    first = infos[min(infos)].info
-    subscriptions = {
-        frozenset((one.topic, one.expression) for one in told.info.subscriptions) for told in infos.values()
-    }
+    first = infos[min(infos)]
+    subscriptions = {frozenset((one.topic, one.expression) for one in info.subscriptions) for info in infos.values()}
     if len(subscriptions) > 1 and _is_push(first) and now_ms - _started_at_ms(first) > _SETTLED_MS:
         return ["WARN: Different subscription in the same group of consumer!!!"]
     lines = ["Same subscription in the same group of consumer", "", "Rebalance OK"]
-    for client_id, told in sorted(infos.items()):
-        if _is_push(told.info):
-            is_ordered = told.info.properties.get("PROP_CONSUMEORDERLY", "").lower() == "true"
-            for queue, state in told.info.queues.items():
-                name = f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
+    for client_id, info in sorted(infos.items()):
+        if _is_push(info):
+            is_ordered = info.properties.get("PROP_CONSUMEORDERLY", "").lower() == "true"
+            for queue, state in info.queues.items():
+                name = queue_text(queue)
                 if is_ordered and not state.is_locked:
                     lines.append(f"{client_id} {name} can't lock for a while, {now_ms - state.locked_at_ms}ms")
                 elif is_ordered and state.is_dropped and state.unlock_tries > 0:
@@ -380,86 +341,68 @@ def _started_at_ms(info: RunningInfo) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _status_text(told: Told) -> list[str]:
+def _status_text(info: RunningInfo) -> list[str]:
     """Return what a client says of itself as Java prints it (ConsumerRunningInfo.formatString)."""
-    info, wide = told.info, (-64, -32, -4, -20)
-
-    def queue_line(widths: tuple[int, ...], queue: MessageQueue, value: object) -> str:
-        return row(zip(widths, (queue.topic, queue.broker_name, queue.queue_id, value), strict=True))
-
-    def head(widths: tuple[int, ...], last: str) -> str:
-        return row(zip(widths, ("#Topic", "#Broker Name", "#QID", last), strict=True))
-
-    lines = ["#Consumer Properties#"]
-    lines += [f"{cell(-40, key)}: {value}" for key, value in info.properties.items()]
-    lines += ["", "", "#Consumer Subscription#"]
-    for number, found in enumerate(info.subscriptions, 1):
-        is_class = cell(-8, str(found.class_filter_mode).lower())
-        lines.append(
-            f"{number:03d} Topic: {cell(-40, found.topic)} ClassFilter: {is_class} SubExpression: {found.expression}"
-        )
-    lines += ["", "", "#Consumer Offset#", head(wide, "#Consumer Offset")]
-    lines += [queue_line((-32, -32, -4, -20), queue, state.commit_offset) for queue, state in info.queues.items()]
-    lines += ["", "", "#Consumer MQ Detail#", head(wide, "#ProcessQueueInfo")]
-    lines += [queue_line((*wide[:3], 0), queue, _queue_text(state)) for queue, state in info.queues.items()]
-    lines += ["", "", "#Consumer Pop Detail#", head((-32, *wide[1:]), "#ProcessQueueInfo")]
-    for queue, pops in told.pop_queues.items():
-        lines.append(queue_line((-32, *wide[1:3], 0), queue, _pop_text(pops)))
-    widths = (14, 14, 14, 14, 18, 25)
-    titles = (
-        "#Pull RT",
-        "#Pull TPS",
-        "#Consume RT",
-        "#ConsumeOK TPS",
-        "#ConsumeFailed TPS",
-        "#ConsumeFailedMsgsInHour",
+    offsets = ((*queue, state.commit_offset) for queue, state in info.queues.items())
+    details = ((*queue, _process_queue_text(state)) for queue, state in info.queues.items())
+    pops = ((*queue, _pop_text(state)) for queue, state in info.pop_queues.items())
+    rates = (
+        (topic, one.pull_ms, one.pull_rate, one.consume_ms, one.done_rate, one.failed_rate, one.failed_count)
+        for topic, one in info.statistics.items()
     )
-
-    def rates(width: int, topic: str, values: tuple[str, ...]) -> str:
-        return f"{cell(width, topic)}  {' '.join(cell(at, value) for at, value in zip(widths, values, strict=True))}"
-
-    lines += ["", "", "#Consumer RT&TPS#", rates(-64, "#Topic", titles)]
-    for topic, told_of in info.statistics.items():
-        numbers = (told_of.pull_ms, told_of.pull_rate, told_of.consume_ms, told_of.done_rate, told_of.failed_rate)
-        lines.append(rates(-32, topic, (*(f"{number:.2f}" for number in numbers), str(told_of.failed_count))))
-    if told.user_info is not None:
-        lines += ["", "", "#User Consume Info#"]
-        lines += [f"{cell(-40, key)}: {value}" for key, value in told.user_info.items()]
+    titles = "#Topic|#Broker Name|#QID|"
+    lines = ["#Consumer Properties#", *_pairs(info.properties), "", "", "#Consumer Subscription#"]
+    for number, found in enumerate(info.subscriptions, 1):
+        is_class = java_text(found.class_filter_mode)
+        lines.append(
+            f"{number:03d} Topic: {found.topic:<40} ClassFilter: {is_class:<8} SubExpression: {found.expression}"
+        )
+    lines += ["", "", "#Consumer Offset#"]
+    lines += table(_QUEUE_LAYOUT, f"{titles}#Consumer Offset", offsets, titles_layout=_WIDE_QUEUE_LAYOUT)
+    lines += ["", "", "#Consumer MQ Detail#"]
+    layout = "%-64s  %-32s  %-4s  %s"
+    lines += table(layout, f"{titles}#ProcessQueueInfo", details, titles_layout=_WIDE_QUEUE_LAYOUT)
+    lines += ["", "", "#Consumer Pop Detail#"]
+    lines += table("%-32s  %-32s  %-4s  %s", f"{titles}#ProcessQueueInfo", pops, titles_layout=_QUEUE_LAYOUT)
+    lines += ["", "", "#Consumer RT&TPS#"]
+    lines += table(
+        "%-32s  %14.2f %14.2f %14.2f %14.2f %18.2f %25d",
+        "#Topic|#Pull RT|#Pull TPS|#Consume RT|#ConsumeOK TPS|#ConsumeFailed TPS|#ConsumeFailedMsgsInHour",
+        rates,
+        titles_layout="%-64s  %14s %14s %14s %14s %18s %25s",
+    )
+    if info.user_info is not None:
+        lines += ["", "", "#User Consume Info#", *_pairs(info.user_info)]
     if info.stacks is not None:
         lines += ["", "", "#Consumer jstack#", *info.stacks.splitlines()]
     return lines
 
 
-def _queue_text(state: QueueInfo) -> str:
+def _pairs(values: Mapping[str, str]) -> list[str]:
+    return [f"{key:<40}: {value}" for key, value in values.items()]
+
+
+def _process_queue_text(state: QueueInfo) -> str:
     """Return a queue's state as Java prints it (ProcessQueueInfo.toString)."""
 
     def at(time_ms: int) -> str:
         return f"{datetime.fromtimestamp(time_ms / 1000):%Y%m%d%H%M%S}{time_ms % 1000:03d}"
 
-    return (
-        f"ProcessQueueInfo [commitOffset={state.commit_offset}, cachedMsgMinOffset={state.cached_min_offset}, "
-        f"cachedMsgMaxOffset={state.cached_max_offset}, cachedMsgCount={state.cached_count}, "
-        f"cachedMsgSizeInMiB={state.cached_size_mib}, transactionMsgMinOffset={state.working_min_offset}, "
-        f"transactionMsgMaxOffset={state.working_max_offset}, transactionMsgCount={state.working_count}, "
-        f"locked={str(state.is_locked).lower()}, tryUnlockTimes={state.unlock_tries}, "
-        f"lastLockTimestamp={at(state.locked_at_ms)}, droped={str(state.is_dropped).lower()}, "
-        f"lastPullTimestamp={at(state.pulled_at_ms)}, lastConsumeTimestamp={at(state.consumed_at_ms)}]"
+    fields = queue_info_document(state).items()
+    return java_object(
+        "ProcessQueueInfo", **{key: at(value) if key.endswith("Timestamp") else value for key, value in fields}
     )
 
 
 def _pop_text(state: Mapping[str, Any]) -> str:
-    dropped = str(bool(state.get("droped"))).lower()
+    dropped = java_text(bool(state.get("droped")))
     return (
         f"PopProcessQueueInfo [waitAckCount:{state.get('waitAckCount', 0)}, droped:{dropped}, "
         f"lastPopTimestamp:{state.get('lastPopTimestamp', 0)}]"
     )
 
 
-def _status_document(client_id: str, told: Told) -> dict[str, Any]:
-    info = told.info
-
-    def of(queue: MessageQueue) -> dict[str, Any]:
-        return {"topic": queue.topic, "broker": queue.broker_name, "queue": queue.queue_id}
+def _status_document(client_id: str, info: RunningInfo) -> dict[str, Any]:
 
     def values(found: object) -> dict[str, Any]:
         return {name: getattr(found, name) for name in type(found).__slots__}  # type: ignore[attr-defined]
@@ -468,10 +411,10 @@ def _status_document(client_id: str, told: Told) -> dict[str, Any]:
         "client": client_id,
         "properties": dict(info.properties),
         "subscriptions": [{"topic": one.topic, "expression": one.expression} for one in info.subscriptions],
-        "queues": [of(queue) | values(state) for queue, state in info.queues.items()],
-        "pop_queues": [of(queue) | dict(state) for queue, state in told.pop_queues.items()],
+        "queues": [_queue_row(queue) | values(state) for queue, state in info.queues.items()],
+        "pop_queues": [_queue_row(queue) | dict(state) for queue, state in info.pop_queues.items()],
         "statistics": {topic: values(found) for topic, found in info.statistics.items()},
-        "user_info": dict(told.user_info or {}),
+        "user_info": dict(info.user_info or {}),
         "stacks": info.stacks,
     }
 
@@ -483,14 +426,14 @@ async def get_consumer_config(clients: ClusterClients, given: Given) -> Result:
     clusters = {name: cluster for cluster, names in info.clusters.items() for name in names}
     lines, rows = [], []
     for name, data in sorted(info.brokers.items()):
-        address = data.addresses.get(MASTER_ID) or data.addresses[min(data.addresses)]
+        address = data.first_address
         table = decode_group_table((await ask(clients, address, GetAllSubscriptionGroups())).body)
         config = table.groups.get(group)
         if config is None:
             continue
         bar = "=" * 29
         lines.append(f"{bar}{clusters.get(name)}:{name}{bar}")
-        lines += [f"{cell(-40, key)}=  {value}" for key, value in _settings(config, none="")]
+        lines += [f"{key:<40}=  {value}" for key, value in _settings(config, none="")]
         rows.append({"cluster": clusters.get(name), "broker": name, "settings": group_document(config)})
     problems = [] if rows else [f"no broker knows the group {group}"]
     return Result(lines, rows, problems)
@@ -507,24 +450,13 @@ def _settings(config: GroupConfig, *, none: str) -> list[tuple[str, str]]:
     return [(name, none if document.get(name) is None else _java_text(name, document[name])) for name in names]
 
 
-_CUSTOMIZED = [
-    1_000,
-    5_000,
-    10_000,
-    30_000,
-    *range(60_000, 660_000, 60_000),
-    1_200_000,
-    1_800_000,
-    3_600_000,
-    7_200_000,
-]
 _CLASSES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "groupRetryPolicy": (
         "GroupRetryPolicy",
         {"type": "CUSTOMIZED", "exponentialRetryPolicy": None, "customizedRetryPolicy": None},
     ),
     "exponentialRetryPolicy": ("ExponentialRetryPolicy", {"initial": 5_000, "max": 7_200_000, "multiplier": 2}),
-    "customizedRetryPolicy": ("CustomizedRetryPolicy", {"next": _CUSTOMIZED}),
+    "customizedRetryPolicy": ("CustomizedRetryPolicy", {"next": list(DELAY_LEVELS.delays_ms)}),
     "subscriptionDataSet": (
         "SimpleSubscriptionData",
         {"topic": None, "expressionType": None, "expression": None, "version": 0},
@@ -535,25 +467,19 @@ _CLASSES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 def _java_text(name: str, value: Any) -> str:
     """Return a value as Java's toString does."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if value is None:
-        return "null"
     if isinstance(value, list):
         return f"[{', '.join(_java_text(name, part) for part in value)}]"
-    if isinstance(value, dict):
-        if name in _CLASSES:
-            title, defaults = _CLASSES[name]
-            texts = (f"{key}={_java_text(key, value.get(key, default))}" for key, default in defaults.items())
-            return f"{title}{{{', '.join(texts)}}}"
-        return f"{{{', '.join(f'{key}={_java_text(key, part)}' for key, part in value.items())}}}"
-    return str(value)
+    if isinstance(value, dict) and name in _CLASSES:
+        title, defaults = _CLASSES[name]
+        texts = (f"{key}={_java_text(key, value.get(key, default))}" for key, default in defaults.items())
+        return f"{title}{{{', '.join(texts)}}}"
+    return java_text(value)
 
 
 async def update_sub_group(clients: ClusterClients, given: Given) -> Result:
     """Create a group, or change its settings, on one broker or on a cluster's masters: what is not said gets its default."""
     document: dict[str, Any] = {
-        "groupName": check_name("group", given.text("groupName"), _GROUP_LENGTH_MAX),
+        "groupName": check_name("group", given.text("groupName"), GROUP_LENGTH_MAX),
         "consumeEnable": given.flag("consumeEnable", True),
         "consumeFromMinEnable": given.flag("consumeFromMinEnable"),
         "consumeBroadcastEnable": given.flag("consumeBroadcastEnable"),
@@ -567,17 +493,12 @@ async def update_sub_group(clients: ClusterClients, given: Given) -> Result:
     if "groupRetryPolicy" in given:
         document["groupRetryPolicy"] = _json_object("groupRetryPolicy", given.text("groupRetryPolicy"))
     if "attributes" in given:
-        from orbitmq.admin.topics import parse_attribute_change
-
-        parts = given.text("attributes").split(",")
-        document["attributes"] = dict(parse_attribute_change(part) for part in parts if part)
+        document["attributes"] = parse_attributes(given)
     config = decode_group_config(json.dumps(document).encode())
-    lines, rows = [], []
-    for address in (await given_masters(clients, given)).values():
-        await ask(clients, address, UpdateSubscriptionGroup(), encode_group_config(config))
-        lines.append(f"create subscription group to {address} success.")
-        rows.append({"group": config.group, "address": address})
+    addresses = await tell_masters(clients, given, UpdateSubscriptionGroup(), encode_group_config(config))
     text = ", ".join(f"{name}={value}" for name, value in _settings(config, none="null"))
+    lines = [f"create subscription group to {address} success." for address in addresses]
+    rows = [{"group": config.group, "address": address} for address in addresses]
     return Result([*lines, f"SubscriptionGroupConfig{{{text}}}"], rows)
 
 
@@ -595,15 +516,14 @@ async def delete_sub_group(clients: ClusterClients, given: Given) -> Result:
     """Delete a group from one broker, or from a cluster with the topics of its retries and dead letters."""
     group, cluster = given.text("groupName"), given.text("clusterName")
     header = DeleteSubscriptionGroup(group_name=group, clean_offset=given.flag("removeOffset"))
-    lines, rows = [], []
-    is_one = "brokerAddr" in given
-    for address in (await given_masters(clients, given)).values():
-        await ask(clients, address, header)
-        where = "" if is_one else f" in cluster [{cluster}]"
-        lines.append(f"delete subscription group [{group}] from broker [{address}]{where} success.")
-        rows.append({"group": group, "address": address})
-    if not is_one:
-        await delete_topics(lambda topic: clients.admin.delete_topic(topic, cluster=cluster), group)
+    rows = [{"group": group, "address": address} for address in await tell_masters(clients, given, header)]
+    if "brokerAddr" in given:
+        return listed("delete subscription group [{group}] from broker [{address}] success.", rows)
+    await delete_topics(lambda topic: clients.admin.delete_topic(topic, cluster=cluster), group)
+    lines = [
+        f"delete subscription group [{group}] from broker [{row['address']}] in cluster [{cluster}] success."
+        for row in rows
+    ]
     return Result(lines, rows)
 
 
@@ -615,12 +535,9 @@ async def set_consume_mode(clients: ClusterClients, given: Given) -> Result:
     if mode not in (PULL, POP):
         raise InvalidArgument("--mode", mode, f"{PULL} or {POP}")
     wanted = RequestMode(given.text("topicName"), given.text("groupName"), mode, given.number("popShareQueueNum", 0))
-    lines, rows = [], []
-    for address in (await given_masters(clients, given)).values():
-        await ask(clients, address, SetRequestMode(), encode_request_mode(wanted))
-        lines.append(f"set consume mode to {address} success.")
-        rows.append({**wanted._asdict(), "address": address})
+    addresses = await tell_masters(clients, given, SetRequestMode(), encode_request_mode(wanted))
+    lines = [f"set consume mode to {address} success." for address in addresses]
     lines.append(
         f"topic[{wanted.topic}] group[{wanted.group}] consume mode[{mode}] popShareQueueNum[{wanted.share_queue_count}]"
     )
-    return Result(lines, rows)
+    return Result(lines, [{**wanted._asdict(), "address": address} for address in addresses])

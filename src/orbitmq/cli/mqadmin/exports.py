@@ -9,34 +9,30 @@ GetColdDataFlowCtrInfoSubCommand and its neighbours of 5.3.3.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 import time
 from collections.abc import Mapping
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.each_master import notices_of
+from orbitmq.admin.each_master import ask_about, notices_of
 from orbitmq.admin.group_client import GroupAdmin
-from orbitmq.cli.mqadmin.brokers import cluster_brokers
 from orbitmq.cli.mqadmin.consumers import find_progress
 from orbitmq.cli.mqadmin.files import write_file
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, cell
-from orbitmq.cli.mqadmin.targets import ask, given_masters
+from orbitmq.cli.mqadmin.result import Result, listed, seconds_text, table
+from orbitmq.cli.mqadmin.targets import ask, cluster_brokers, given_brokers, given_masters, tell_masters
 from orbitmq.errors import InvalidArgument, OrbitError
-from orbitmq.model.group import SYSTEM_GROUPS
 from orbitmq.model.route import MASTER_ID
-from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_reserved_topic
+from orbitmq.model.topic import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, is_reserved_topic
 from orbitmq.wire.bodies.document import parse_body
-from orbitmq.wire.bodies.groups import decode_group_table, group_document
+from orbitmq.wire.bodies.groups import group_document
 from orbitmq.wire.bodies.stats import BrokerStatsData
 from orbitmq.wire.headers import (
     CreateTopics,
-    GetAllSubscriptionGroups,
     GetAllTopicConfig,
     GetColdDataControl,
     RemoveColdDataControl,
@@ -45,19 +41,12 @@ from orbitmq.wire.headers import (
     UpdateSubscriptionGroups,
 )
 
-_AT_A_TIME = 16
 _EXPORTED_SETTINGS = (
     "brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime", "filterServerNums", "flushDiskType",
     "maxMessageSize", "messageDelayLevel", "msgTraceTopicName", "slaveReadEnable", "traceOn", "traceTopicEnable", "useTLS",
     "autoCreateTopicEnable", "autoCreateSubscriptionGroup",
 )  # fmt: skip
 _READ_MODES = ("0", "1")
-
-
-def _stats_line(topic: object, group: object, *cells: object) -> str:
-    widths = (12, 11, 11, 14, 14)
-    numbers = " ".join(cell(width, value) for width, value in zip(widths, cells, strict=True))
-    return f"{cell(-64, topic)}  {cell(-64, group)} {numbers}"
 
 
 async def stats_all(clients: ClusterClients, given: Given) -> Result:
@@ -68,29 +57,30 @@ async def stats_all(clients: ClusterClients, given: Given) -> Result:
         for name in await clients.admin.topic_list()
         if not name.startswith((RETRY_PREFIX, DLQ_PREFIX)) and wanted in ("", name)
     ]
-    permits = asyncio.Semaphore(_AT_A_TIME)
     admin, silent = await clients.admin.groups_that_answer()
 
     async def look(topic: str) -> list[dict[str, Any]]:
-        async with permits:
-            try:
-                return await _topic_stats(clients, admin, topic, silent)
-            except OrbitError:
-                return []
+        try:
+            return await _topic_stats(clients, admin, topic, silent)
+        except OrbitError:
+            return []
 
-    found = [row for rows in await asyncio.gather(*map(look, topics)) for row in rows]
+    found = [row for rows in await ask_about(topics, look) for row in rows]
     rows = [row for row in found if not is_active or row["in_day"] > 0 or row["out_day"] > 0]
-    titles = ("#Accumulation", "#InTPS", "#OutTPS", "#InMsg24Hour", "#OutMsg24Hour")
-    lines = [_stats_line("#Topic", "#Consumer Group", *titles)]
-    for row in rows:
-        has_group = row["group"] is not None
-        out = (
-            (f"{row['out_rate']:.2f}", row["in_day"], row["out_day"])
-            if has_group
-            else ("", row["in_day"], "NO_CONSUMER")
+    cells = (
+        (
+            row["topic"],
+            row["group"] or "",
+            row["behind"],
+            f"{row['in_rate']:.2f}",
+            "" if row["group"] is None else f"{row['out_rate']:.2f}",
+            row["in_day"],
+            "NO_CONSUMER" if row["group"] is None else row["out_day"],
         )
-        group = row["group"][:64] if has_group else ""
-        lines.append(_stats_line(row["topic"][:64], group, row["behind"], f"{row['in_rate']:.2f}", *out))
+        for row in rows
+    )
+    titles = "#Topic|#Consumer Group|#Accumulation|#InTPS|#OutTPS|#InMsg24Hour|#OutMsg24Hour"
+    lines = table("%-64.64s  %-64.64s %12s %11s %11s %14s %14s", titles, cells)
     return Result(lines, rows, notices_of(silent))
 
 
@@ -122,7 +112,7 @@ async def _topic_stats(
         behind = 0
         try:
             places = (await find_progress(clients, group, topic, silent=silent)).queues.values()
-            behind = max(0, sum(place.broker_offset - place.consumer_offset for place in places))
+            behind = max(0, sum(place.behind for place in places))
         except OrbitError:
             pass  # it has no offsets
         rows.append({**common, "group": group, "behind": behind, "out_rate": out_rate, "out_day": out_day})
@@ -133,26 +123,19 @@ def _day_sum(told: BrokerStatsData) -> int:
     return told.day.sum or told.hour.sum or told.minute.sum
 
 
-async def update_topic_list(clients: ClusterClients, given: Given) -> Result:
-    """Create or change the topics that a JSON file lists."""
-    return await _update_list(clients, given, CreateTopics(), "topicConfigList", "topic config")
-
-
-async def update_sub_group_list(clients: ClusterClients, given: Given) -> Result:
-    """Create or change the groups that a JSON file lists."""
-    text = "group config" if "brokerAddr" in given else "subscription group config"
-    return await _update_list(clients, given, UpdateSubscriptionGroups(), "groupConfigList", text)
-
-
-async def _update_list(clients: ClusterClients, given: Given, header: object, key: str, text: str) -> Result:
+async def _update_list(header: object, key: str, what: str, clients: ClusterClients, given: Given) -> Result:
+    """Create or change what a JSON file lists."""
     configs = _read_list(given.text("filename"))
-    body = json.dumps({key: configs}).encode()
-    lines, rows = [], []
-    for address in (await given_masters(clients, given)).values():
-        await ask(clients, address, header, body)
-        lines.append(f"submit batch of {text} to {address} success, please check the result later.")
-        rows.append({"address": address, "count": len(configs)})
-    return Result(lines, rows)
+    addresses = await tell_masters(clients, given, header, json.dumps({key: configs}).encode())
+    text = what.removeprefix("subscription ") if "brokerAddr" in given else what  # Java says less of one broker
+    rows = [{"address": address, "count": len(configs)} for address in addresses]
+    return listed(f"submit batch of {text} to {{address}} success, please check the result later.", rows)
+
+
+update_topic_list = partial(_update_list, CreateTopics(), "topicConfigList", "topic config")
+update_sub_group_list = partial(
+    _update_list, UpdateSubscriptionGroups(), "groupConfigList", "subscription group config"
+)
 
 
 def _read_list(name: str) -> list[Any]:
@@ -184,8 +167,8 @@ async def _topics(clients: ClusterClients, address: str, *, is_special: bool) ->
 
 
 async def _groups(clients: ClusterClients, address: str) -> dict[str, dict[str, Any]]:
-    table = decode_group_table((await ask(clients, address, GetAllSubscriptionGroups())).body)
-    return {name: group_document(config) for name, config in table.groups.items() if name not in SYSTEM_GROUPS}
+    configs = await (await clients.admin.broker(address)).group_configs()
+    return {name: group_document(config) for name, config in configs.items()}
 
 
 async def export_metadata(clients: ClusterClients, given: Given) -> Result:
@@ -275,7 +258,7 @@ async def _rates(
     for way, name in (("Put", "In"), ("Get", "Out")):
         begin, end = (first(f"msg{way}Total{when}Morning") for when in ("Yesterday", "Today"))
         day[f"normalOneDay{name}Num"] = int(end - begin)
-    for name, topic in (("trans", "RMQ_SYS_TRANS_HALF_TOPIC"), ("schedule", "SCHEDULE_TOPIC_XXXX")):
+    for name, topic in (("trans", HALF_TOPIC), ("schedule", SCHEDULE_TOPIC)):
         rate, count = 0.0, 0
         try:
             told = await clients.admin.broker_stats(address, "TOPIC_PUT_NUMS", topic)
@@ -301,38 +284,23 @@ async def _clients(clients: ClusterClients, groups: Mapping[str, Any]) -> list[s
     return sorted(found)
 
 
-async def _titles(clients: ClusterClients, given: Given) -> list[tuple[str, str]]:
-    """Return the brokers that are asked, each with the line above what it tells."""
-    if "brokerAddr" in given:
-        address = given.text("brokerAddr")
-        return [(address, f" ============{address}============")]
-    found = []
-    for data in await cluster_brokers(clients, given):
-        master = data.addresses.get(MASTER_ID, "NO_MASTER")
-        for broker_id, address in sorted(data.addresses.items()):
-            is_master = broker_id == MASTER_ID
-            title = f"Master: {address}" if is_master else f"My Master: {master}=====Slave: {address}"
-            found.append((address, f" ============{title}============"))
-    return found
-
-
 async def get_cold_data_flow_ctr_info(clients: ClusterClients, given: Given) -> Result:
     """Show the limits on reading what is no longer in memory, and what groups have read of it."""
     lines: list[str] = []
     rows = []
-    for address, title in await _titles(clients, given):
+    for address, title in (await given_brokers(clients, given)).items():
         body = (await ask(clients, address, GetColdDataControl())).body
         document = parse_body("cold data", body, dict) if body else {}
         for value in (document.get("runtimeTable") or {}).values():
             for key in ("lastColdReadTime", "createTime"):
                 at_ms = value.pop(f"{key}Mills", 0)
-                value[f"{key}Format"] = f"{datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S}"
+                value[f"{key}Format"] = seconds_text(at_ms)
         text = (
             json.dumps(document, indent=2, separators=(",", ":")).splitlines()
             if document
             else [f"Broker[{address}] has no cold ctr table !"]
         )
-        lines += [title, *text]
+        lines += [f" ============{title}============", *text]
         rows.append({"address": address, **document})
     return Result(lines, rows)
 
@@ -351,11 +319,9 @@ async def remove_cold_data_flow_ctr_group_config(clients: ClusterClients, given:
 
 
 async def _control(clients: ClusterClients, given: Given, header: object, body: bytes, text: str) -> Result:
-    addresses = list((await given_masters(clients, given)).values())
-    for address in addresses:
-        await ask(clients, address, header, body)
+    addresses = await tell_masters(clients, given, header, body)
     rows = [{"address": address, "group": given.text("consumerGroup")} for address in addresses]
-    return Result([f"{text}, {address}" for address in addresses], rows)
+    return listed(f"{text}, {{address}}", rows)
 
 
 async def set_commit_log_read_ahead_mode(clients: ClusterClients, given: Given) -> Result:
@@ -365,8 +331,8 @@ async def set_commit_log_read_ahead_mode(clients: ClusterClients, given: Given) 
         raise InvalidArgument("--commitLogReadAheadMode", mode, "0 (as the system likes) or 1 (not at all)")
     lines: list[str] = []
     rows = []
-    for address, title in await _titles(clients, given):
+    for address, title in (await given_brokers(clients, given)).items():
         answer = await ask(clients, address, SetCommitLogReadMode(mode=int(mode)))
-        lines += [title, f"commitLog set readAhead mode rstStr{answer.remark}"]
+        lines += [f" ============{title}============", f"commitLog set readAhead mode rstStr{answer.remark}"]
         rows.append({"address": address, "mode": mode, "remark": answer.remark})
     return Result(lines, rows)

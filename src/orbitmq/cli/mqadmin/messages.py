@@ -14,12 +14,12 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.admin.each_master import notices_of
@@ -27,12 +27,20 @@ from orbitmq.admin.messages import FoundMessages, find_by_id, find_by_key
 from orbitmq.admin.traces import TRACES_MAX
 from orbitmq.cli.mqadmin.consumers import find_connections, find_progress, running_info
 from orbitmq.cli.mqadmin.files import file_name, write_file
-from orbitmq.cli.mqadmin.offsets import time_ms
+from orbitmq.cli.mqadmin.offsets import find_offset, time_ms
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, cell
-from orbitmq.cli.mqadmin.targets import addresses_of, ask, route_topic
-from orbitmq.cli.mqadmin.topics import time_text
-from orbitmq.client.consume.pull_request import plain_pull
+from orbitmq.cli.mqadmin.result import (
+    Result,
+    java_object,
+    java_text,
+    joined,
+    queue_text,
+    seconds_text,
+    table,
+    time_text,
+)
+from orbitmq.cli.mqadmin.targets import ask, route_topic
+from orbitmq.client.consume.pull_request import PullStatus, parse_pull_answer, plain_pull
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RemoteRefused
 from orbitmq.model.group import SUBSCRIBE_ALL, TOOLS_GROUP, ConsumeType, MessageModel
@@ -40,15 +48,12 @@ from orbitmq.model.message import PropertyName, StoredMessage
 from orbitmq.model.route import MessageQueue, TopicRoute
 from orbitmq.model.topic import Perm
 from orbitmq.wire.bodies.document import parse_body
-from orbitmq.wire.command import Command
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
     GetMaxOffset,
     GetMinOffset,
     OffsetResponse,
-    PullResponse,
     QueryConsumeQueue,
-    SearchOffset,
 )
 from orbitmq.wire.messages.message_id import offset_message_id
 from orbitmq.wire.messages.stored_messages import decode_answer
@@ -57,8 +62,6 @@ _TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _COUNT_MAX = 64
 _COPIES_MAX = 32
 _PULL_COUNT = 32
-_HAS_SUBSCRIPTION = 4
-"""A bit of a pull's system flag (Java: PullSysFlag)."""
 
 
 async def query_msg_by_id(clients: ClusterClients, given: Given) -> Result:
@@ -66,8 +69,7 @@ async def query_msg_by_id(clients: ClusterClients, given: Given) -> Result:
     if "unitName" in given:
         raise InvalidArgument("--unitName", given.text("unitName"), "to be left out: our producers are of no unit")
     charset = _charset(given, "bodyFormat")
-    lines: list[str] = []
-    rows: list[Any] = []
+    results: list[Result] = []
     problems: list[str] = []
     for message_id in filter(None, (part.strip() for part in given.text("msgId").split(","))):
         try:
@@ -78,17 +80,14 @@ async def query_msg_by_id(clients: ClusterClients, given: Given) -> Result:
         if message is None:
             problems.append(f"no message of the topic {given.text('topic')} has the id {message_id}")
         elif "consumerGroup" in given and "clientId" in given:
-            result = await _consume_directly(clients, given, message)
-            lines, rows = [*lines, *result.lines], [*rows, result.rows]
-        elif "sendMessage" in given:
-            if given.flag("sendMessage"):
-                sent = await _send_again(clients, message)
-                lines.append(f"prepare resend msg. originalMsgId={message_id}{sent}")
-                rows.append({"id": message_id, "sent": sent})
-        else:
-            shown = await _show(clients, message, charset, has_offset_id=True)
-            lines, rows = [*lines, *shown.lines], [*rows, shown.rows]
-    return Result(lines, rows, problems)
+            results.append(await _consume_directly(clients, given, message))
+        elif "sendMessage" not in given:
+            results.append(await _show(clients, message, charset, has_offset_id=True))
+        elif given.flag("sendMessage"):
+            sent = await _send_again(clients, message)
+            line = f"prepare resend msg. originalMsgId={message_id}{sent}"
+            results.append(Result([line], {"id": message_id, "sent": sent}))
+    return joined(results, problems)
 
 
 def _charset(given: Given, name: str) -> str | None:
@@ -107,12 +106,8 @@ async def _by_id(clients: ClusterClients, given: Given, message_id: str) -> Stor
     topic = given.text("topic")
     parent = route_topic(topic, given.text("cluster"))
     route = await clients.admin.topic_route(parent)
-
-    async def tell(address: str, header: object) -> Command:
-        return await ask(clients, address, header)
-
     lost = await clients.admin.lost_brokers(parent)
-    return await find_by_id(route, tell, topic, message_id, lost=lost)
+    return await find_by_id(route, partial(ask, clients), topic, message_id, lost=lost)
 
 
 async def _by_key(
@@ -120,24 +115,23 @@ async def _by_key(
 ) -> FoundMessages:
     parent = route_topic(topic, cluster)
     route = await clients.admin.topic_route(parent)
-
-    async def tell(address: str, header: object) -> Command:
-        return await ask(clients, address, header)
-
     lost = await clients.admin.lost_brokers(parent)
-    return await find_by_key(route, tell, topic, key, is_unique=is_unique, lost=lost, **limits)
+    return await find_by_key(route, partial(ask, clients), topic, key, is_unique=is_unique, lost=lost, **limits)
 
 
 async def _consume_directly(clients: ClusterClients, given: Given, message: StoredMessage) -> Result:
     group, client_id = given.text("consumerGroup"), given.text("clientId")
-    told = await running_info(clients, group, client_id)
-    if told.info.properties.get("PROP_CONSUME_TYPE") != ConsumeType.PUSH:
+    info = await running_info(clients, group, client_id)
+    if info.properties.get("PROP_CONSUME_TYPE") != ConsumeType.PUSH:
         raise ClientError(f"the client {client_id} is not a push consumer: nothing can be given to it")
     done = await clients.admin.consume_directly(group, client_id, message)
-    text = (
-        f"ConsumeMessageDirectlyResult [order={str(done.is_ordered).lower()}, "
-        f"autoCommit={str(done.auto_commit).lower()}, consumeResult={done.outcome}, "
-        f"remark={'null' if done.remark is None else done.remark}, spentTimeMills={done.spent_ms}]"
+    text = java_object(
+        "ConsumeMessageDirectlyResult",
+        order=done.is_ordered,
+        autoCommit=done.auto_commit,
+        consumeResult=done.outcome,
+        remark=done.remark,
+        spentTimeMills=done.spent_ms,
     )
     row = {"id": message.message_id, "client": client_id, "result": done.outcome, "remark": done.remark}
     return Result([text], row | {"spent_ms": done.spent_ms})
@@ -180,8 +174,8 @@ async def _show(
     values = [("OffsetID:", own_id)] if has_offset_id else []
     values += [
         ("Topic:", message.topic),
-        ("Tags:", f"[{_or_null(message.tag)}]"),
-        ("Keys:", f"[{_or_null(message.properties.get(PropertyName.KEYS))}]"),
+        ("Tags:", f"[{java_text(message.tag)}]"),
+        ("Keys:", f"[{java_text(message.properties.get(PropertyName.KEYS))}]"),
         ("Queue ID:", str(message.queue_id)),
         ("Queue Offset:", str(message.queue_offset)),
         ("CommitLog Offset:", str(message.physical_offset)),
@@ -191,25 +185,17 @@ async def _show(
         ("Born Host:", str(message.born_host)),
         ("Store Host:", str(message.store_host)),
         ("System Flag:", str(message.sys_flag)),
-        ("Properties:", _properties_text(message.properties)),
+        ("Properties:", java_text(message.properties)),
         ("Message Body Path:", str(path)),
     ]
     if charset is not None:
         values.append(("Message Body:", message.body.decode(charset, errors="replace")))
-    lines = [f"{cell(-20, title)} {value}" for title, value in values]
+    lines = [f"{title:<20} {value}" for title, value in values]
     tracks = await _tracks(clients, message, silent)
     lines += ["", "", *(_track_text(track) for track in tracks)] if tracks else ["", "", "WARN: No Consumer"]
     document = {title.rstrip(":"): value for title, value in values}
     document["Properties"] = dict(message.properties)  # type: ignore[assignment]
     return Result(lines, document | {"Message ID": message.message_id, "Groups": tracks})
-
-
-def _or_null(text: str | None) -> str:
-    return "null" if text is None else text
-
-
-def _properties_text(properties: Mapping[str, str]) -> str:
-    return f"{{{', '.join(f'{key}={value}' for key, value in properties.items())}}}"
 
 
 class _TrackType(StrEnum):
@@ -225,9 +211,8 @@ class _TrackType(StrEnum):
 
 
 def _track_text(track: Mapping[str, Any]) -> str:
-    return (
-        f"MessageTrack [consumerGroup={track['group']}, trackType={track['type']}, "
-        f"exceptionDesc={_or_null(track['error'])}]"
+    return java_object(
+        "MessageTrack", consumerGroup=track["group"], trackType=track["type"], exceptionDesc=track["error"]
     )
 
 
@@ -281,13 +266,14 @@ async def query_msg_by_key(clients: ClusterClients, given: Given) -> Result:
         begin_ms=given.number("beginTimestamp", 0),
         end_ms=given.number("endTimestamp", (1 << 63) - 1),
     )
-    lines = [f"{cell(-50, '#Message ID')} {cell(4, '#QID')} {cell(40, '#Offset')}"]
-    lines += [f"{cell(-50, one.message_id)} {one.queue_id:4d} {one.queue_offset:40d}" for one in found.messages]
     rows = [{"id": one.message_id, "queue": one.queue_id, "offset": one.queue_offset} for one in found.messages]
+    lines = table("%-50s %4s %40s", "#Message ID|#QID|#Offset", (row.values() for row in rows))
     return _result(found, lines, rows, f"no message of the topic {topic} has the key {key}")
 
 
-def _result(found: FoundMessages, lines: Sequence[str], rows: Sequence[Any], nothing: str) -> Result:
+def _result(
+    found: FoundMessages, lines: Sequence[str], rows: Sequence[Any] | Mapping[str, Any], nothing: str
+) -> Result:
     """Return a result that says what is missing; of messages that are only cut it is not a problem."""
     problems = [nothing] * (not rows)
     if found.silent:
@@ -306,36 +292,29 @@ async def query_msg_by_unique_key(clients: ClusterClients, given: Given) -> Resu
         raise ClientError("; ".join((nothing, *found.notices)))
     if "consumerGroup" in given and "clientId" in given:
         return await _consume_directly(clients, given, found.messages[0])
-    lines: list[str] = []
-    rows: list[Any] = []
-    for index, message in enumerate(found.messages if "showAll" in given else found.messages[:1]):
-        shown = await _show(clients, message, None, has_offset_id=False, index=index, silent=found.silent)
-        lines, rows = [*lines, *shown.lines], [*rows, shown.rows]
-    return _result(found, lines, rows, nothing) if "showAll" in given else Result(lines, rows)
+    wanted = found.messages if "showAll" in given else found.messages[:1]
+    shown = joined(
+        [
+            await _show(clients, message, None, has_offset_id=False, index=index, silent=found.silent)
+            for index, message in enumerate(wanted)
+        ]
+    )
+    return _result(found, shown.lines, shown.rows, nothing) if "showAll" in given else shown
 
 
-class _Status(StrEnum):
-    """How a pull ended (Java: PullStatus)."""
-
-    FOUND = "FOUND"
-    NO_NEW = "NO_NEW_MSG"
-    NO_MATCH = "NO_MATCHED_MSG"
-    ILLEGAL = "OFFSET_ILLEGAL"
-
-
-_STATUSES = {
-    ResponseCode.SUCCESS: _Status.FOUND,
-    ResponseCode.PULL_NOT_FOUND: _Status.NO_NEW,
-    ResponseCode.PULL_RETRY_IMMEDIATELY: _Status.NO_MATCH,
-    ResponseCode.PULL_OFFSET_MOVED: _Status.ILLEGAL,
+_STATUS_TEXTS = {
+    PullStatus.FOUND: "FOUND",
+    PullStatus.NO_NEW_MESSAGE: "NO_NEW_MSG",
+    PullStatus.NO_MATCHED_MESSAGE: "NO_MATCHED_MSG",
+    PullStatus.OFFSET_ILLEGAL: "OFFSET_ILLEGAL",
 }
+"""As Java names them (PullStatus)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pulled:
-    status: _Status
+class _Pulled(NamedTuple):
+    status: PullStatus
     next_offset: int
-    messages: Sequence[StoredMessage] = ()
+    messages: Sequence[StoredMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,16 +329,14 @@ class _QueueReader:
 
     async def bounds(self, begin: str = "", end: str = "") -> tuple[int, int]:
         """Return from where to where the queue goes, or where it was at two times."""
-        queue = self.queue
-        first: object = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id)
-        last: object = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id)
-        if begin:
-            at_ms = time_ms("beginTimestamp", begin)
-            first = SearchOffset(topic=queue.topic, queue_id=queue.queue_id, timestamp_ms=at_ms)
-        if end:
-            at_ms = time_ms("endTimestamp", end)
-            last = SearchOffset(topic=queue.topic, queue_id=queue.queue_id, timestamp_ms=at_ms)
-        return await self._offset(first), await self._offset(last)
+        topic, queue_id = self.queue.topic, self.queue.queue_id
+        lowest, highest = GetMinOffset(topic=topic, queue_id=queue_id), GetMaxOffset(topic=topic, queue_id=queue_id)
+        first = await (self._at("beginTimestamp", begin) if begin else self._offset(lowest))
+        last = await (self._at("endTimestamp", end) if end else self._offset(highest))
+        return first, last
+
+    async def _at(self, name: str, text: str) -> int:
+        return await find_offset(self.clients, self.address, self.queue, time_ms(name, text))
 
     async def _offset(self, header: object) -> int:
         answer = await ask(self.clients, self.address, header)
@@ -370,41 +347,37 @@ class _QueueReader:
         queue = self.queue
         header = plain_pull(queue.topic, queue.queue_id, offset, count, group=self.group, expression=self.expression)
         answer = await self.clients.pool.request(self.address, header, timeout_ms=self.clients.timeout_ms)
-        status = _STATUSES.get(answer.code)  # type: ignore[call-overload]
-        if status is None:
+        result = parse_pull_answer(answer)
+        if result is None:
             raise RemoteRefused(answer.code, answer.remark, self.address)
-        told = decode_header(PullResponse, answer.ext_fields)
-        found = decode_answer(answer.body, self.queue.broker_name).messages if status is _Status.FOUND else []
+        told = result.header
         bounds = {PropertyName.MIN_OFFSET: str(told.min_offset), PropertyName.MAX_OFFSET: str(told.max_offset)}
         tags = {part.strip() for part in self.expression.split("||")}
-        kept = [one for one in found if self.expression == SUBSCRIBE_ALL or one.tag in tags]
-        return _Pulled(status, told.next_begin_offset, [_with(one, bounds) for one in kept])
-
-
-def _with(message: StoredMessage, properties: Mapping[str, str]) -> StoredMessage:
-    from dataclasses import replace
-
-    return replace(message, properties={**message.properties, **properties})
+        messages = [
+            replace(one, properties={**one.properties, **bounds})
+            for one in decode_answer(result.records, queue.broker_name).messages
+            if self.expression == SUBSCRIBE_ALL or one.tag in tags
+        ]
+        return _Pulled(result.status, told.next_begin_offset, messages)
 
 
 async def query_msg_by_offset(clients: ClusterClients, given: Given) -> Result:
     """Show the message at an offset of a queue."""
     queue = MessageQueue(given.text("topic"), given.text("brokerName"), given.number("queueId", 0))
     offset = given.number("offset", 0)
-    reader = _QueueReader(clients, queue, await _address_of(clients, queue))
-    pulled = await reader.pull(offset, 1)
+    pulled = await (await _reader(clients, queue)).pull(offset, 1)
     if not pulled.messages:
         where = f"{queue.broker_name} queue {queue.queue_id} of {queue.topic}"
-        raise ClientError(f"no message is at the offset {offset} of {where}: {pulled.status}")
-    shown = await _show(clients, pulled.messages[0], _charset(given, "bodyFormat"), has_offset_id=True)
-    return Result(shown.lines, shown.rows)
+        raise ClientError(f"no message is at the offset {offset} of {where}: {_STATUS_TEXTS[pulled.status]}")
+    return await _show(clients, pulled.messages[0], _charset(given, "bodyFormat"), has_offset_id=True)
 
 
-async def _address_of(clients: ClusterClients, queue: MessageQueue) -> str:
-    addresses = addresses_of(await clients.admin.topic_route(queue.topic))
+async def _reader(clients: ClusterClients, queue: MessageQueue, **options: str) -> _QueueReader:
+    """Return a reader of one queue; options as of `_QueueReader`."""
+    addresses = (await clients.admin.topic_route(queue.topic)).addresses
     if queue.broker_name not in addresses:
         raise InvalidArgument("--brokerName", queue.broker_name, f"one of {', '.join(addresses) or 'none'}")
-    return addresses[queue.broker_name]
+    return _QueueReader(clients, queue, addresses[queue.broker_name], **options)
 
 
 async def query_msg_trace_by_id(clients: ClusterClients, given: Given) -> Result:
@@ -420,67 +393,83 @@ async def query_msg_trace_by_id(clients: ClusterClients, given: Given) -> Result
         begin_ms=given.number("beginTimestamp", 0),
         end_ms=given.number("endTimestamp", (1 << 63) - 1),
     )
-    widths = (-10, -20, -20, -20, -10, -10)
-
-    def line(*cells: object) -> str:
-        return " ".join(cell(width, value) for width, value in zip(widths, cells, strict=True))
-
-    lines: list[str] = []
     rows: list[dict[str, Any]] = []
-    by_group: dict[str, list[str]] = {}
     for told in found.messages:
         for trace in decode_traces(told.body):
-            if trace.message_id != message_id or not isinstance(trace, Published | ConsumptionEnded):
-                continue
-            kind = "Pub" if isinstance(trace, Published) else "Sub"
-            at = f"{datetime.fromtimestamp(trace.at_ms / 1000):%Y-%m-%d %H:%M:%S}"
-            status = "success" if trace.is_success else "failed"
-            text = line(kind, trace.group, told.born_host.ip, at, f"{trace.cost_ms}ms", status)
-            if kind == "Pub":
-                lines += [
-                    line("#Type", "#ProducerGroup", "#ClientHost", "#SendTime", "#CostTimes", "#Status"),
-                    text,
-                    "",
-                ]
-            else:
-                by_group.setdefault(trace.group, []).append(text)
-            row = {"type": kind, "group": trace.group, "client": told.born_host.ip, "at_ms": trace.at_ms}
-            rows.append(row | {"cost_ms": trace.cost_ms, "status": status})
-    for texts in by_group.values():
-        lines += [line("#Type", "#ConsumerGroup", "#ClientHost", "#ConsumerTime", "#CostTimes", "#Status"), *texts, ""]
+            if trace.message_id == message_id and isinstance(trace, Published | ConsumptionEnded):
+                kind = "Pub" if isinstance(trace, Published) else "Sub"
+                shown = {"type": kind, "group": trace.group, "client": told.born_host.ip, "at_ms": trace.at_ms}
+                status = "success" if trace.is_success else "failed"
+                rows.append(shown | {"cost_ms": trace.cost_ms, "status": status})
+    consumed: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["type"] == "Sub":
+            consumed.setdefault(row["group"], []).append(row)
+    lines: list[str] = []
+    for row in rows:
+        if row["type"] == "Pub":
+            lines += _trace_table("#ProducerGroup|#ClientHost|#SendTime", [row])
+    for own in consumed.values():
+        lines += _trace_table("#ConsumerGroup|#ClientHost|#ConsumerTime", own)
     return _result(found, lines, rows, f"the topic {topic} has no trace of {message_id}")
+
+
+def _trace_table(titles: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    cells = (
+        (row["type"], row["group"], row["client"], seconds_text(row["at_ms"]), f"{row['cost_ms']}ms", row["status"])
+        for row in rows
+    )
+    return [*table("%-10s %-20s %-20s %-20s %-10s %-10s", f"#Type|{titles}|#CostTimes|#Status", cells), ""]
+
+
+@dataclass(slots=True)
+class _Printout:
+    """Messages as Java prints them, and as rows."""
+
+    charset: str = "utf-8"
+    has_body: bool = True
+    lines: list[str] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, messages: Iterable[StoredMessage]) -> None:
+        """Print messages."""
+        for one in messages:
+            self.lines.append(_message_text(one, self.charset, has_body=self.has_body))
+            self.rows.append(_message_row(one, self.charset, has_body=self.has_body))
+
+    async def read(self, reader: _QueueReader, first: int, last: int, *, is_consumed: bool = False) -> None:
+        """Print the messages of a queue up to an offset, that one included.
+
+        Args:
+            is_consumed: pull no more than these, and print that they are consumed.
+        """
+        while first <= last:
+            pulled = await reader.pull(first, last - first + 1 if is_consumed else _PULL_COUNT)
+            first = pulled.next_offset
+            if pulled.status is PullStatus.FOUND:
+                self.lines += ["Consume ok"] * is_consumed
+                self.add(pulled.messages)
+                continue
+            is_end = pulled.status is not PullStatus.NO_MATCHED_MESSAGE
+            word = "print msg finished" if is_end else "no matched msg"
+            status = _STATUS_TEXTS[pulled.status]
+            self.lines.append(f"{queue_text(reader.queue)} {word}. status={status}, offset={first}")
+            if is_end:
+                break
 
 
 async def print_msg(clients: ClusterClients, given: Given) -> Result:
     """Print the messages of every queue of a topic."""
-    charset, has_body = _charset(given, "charsetName") or "utf-8", given.flag("printBody", True)
-    lines: list[str] = []
-    rows: list[dict[str, Any]] = []
-    silent = await _silent_of(clients, given.text("lmqParentTopic") or given.text("topic"))
-    async for reader in _readers(clients, given.text("topic"), given.text("lmqParentTopic"), silent=silent):
-        at = _with_expression(reader, given)
-        begin, end = await at.bounds(given.text("beginTimestamp"), given.text("endTimestamp"))
-        lines.append(f"minOffset={begin}, maxOffset={end}, {_queue_text(at.queue)}")
-        while begin < end:
-            pulled = await at.pull(begin)
-            begin = pulled.next_offset
-            if pulled.status is _Status.FOUND:
-                lines += [_message_text(one, charset, has_body=has_body) for one in pulled.messages]
-                rows += [_message_row(one, charset, has_body=has_body) for one in pulled.messages]
-                continue
-            is_end = pulled.status is not _Status.NO_MATCH
-            word = "print msg finished" if is_end else "no matched msg"
-            lines.append(f"{_queue_text(at.queue)} {word}. status={pulled.status}, offset={begin}")
-            if is_end:
-                break
-        lines.append("-" * 56)
-    return Result(lines, rows, notices_of(silent))
-
-
-def _with_expression(reader: _QueueReader, given: Given) -> _QueueReader:
-    from dataclasses import replace
-
-    return replace(reader, expression=given.text("subExpression") or SUBSCRIBE_ALL)
+    topic, parent = given.text("topic"), given.text("lmqParentTopic")
+    printed = _Printout(_charset(given, "charsetName") or "utf-8", given.flag("printBody", True))
+    silent = await _silent_of(clients, parent or topic)
+    expression = given.text("subExpression") or SUBSCRIBE_ALL
+    async for reader in _readers(clients, topic, parent, silent=silent, expression=expression):
+        begin, end = await reader.bounds(given.text("beginTimestamp"), given.text("endTimestamp"))
+        printed.lines.append(f"minOffset={begin}, maxOffset={end}, {queue_text(reader.queue)}")
+        await printed.read(reader, begin, end - 1)
+        printed.lines.append("-" * 56)
+    return Result(printed.lines, printed.rows, notices_of(silent))
 
 
 async def _silent_of(clients: ClusterClients, topic: str) -> dict[str, str]:
@@ -490,34 +479,25 @@ async def _silent_of(clients: ClusterClients, topic: str) -> dict[str, str]:
 
 
 async def _readers(
-    clients: ClusterClients,
-    topic: str,
-    parent: str = "",
-    group: str = TOOLS_GROUP,
-    *,
-    silent: Collection[str],
+    clients: ClusterClients, topic: str, parent: str = "", *, silent: Collection[str], **options: str
 ) -> AsyncIterator[_QueueReader]:
-    """Yield a reader of every queue that can be read, but not of brokers that are silent."""
+    """Yield a reader of every queue that can be read, but not of brokers that are silent; options as of `_QueueReader`."""
     route: TopicRoute = await clients.admin.topic_route(parent or topic)
-    addresses = addresses_of(route)
+    addresses = route.addresses
     for data in route.queues:
         if data.perm & Perm.READ and data.broker_name in addresses and data.broker_name not in silent:
             for queue_id in range(data.read_queue_count):
                 queue = MessageQueue(topic, data.broker_name, queue_id)
-                yield _QueueReader(clients, queue, addresses[data.broker_name], group)
-
-
-def _queue_text(queue: MessageQueue) -> str:
-    return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
+                yield _QueueReader(clients, queue, addresses[data.broker_name], **options)
 
 
 def _message_text(message: StoredMessage, charset: str, *, has_body: bool) -> str:
     """Return a message as Java prints it (MessageExt.toString)."""
     own_id = offset_message_id(message.store_host, message.physical_offset)
     octets = ", ".join(str(octet - 256 if octet > 127 else octet) for octet in message.body)
-    transaction = message.properties.get("TRAN_MSG", "").lower() == "true"
+    transaction = message.properties.get(PropertyName.TRAN_MSG, "").lower() == "true"
     inner = (
-        f"Message{{topic='{message.topic}', flag={message.flag}, properties={_properties_text(message.properties)}, "
+        f"Message{{topic='{message.topic}', flag={message.flag}, properties={java_text(message.properties)}, "
         f"body=[{octets}], transactionId='{message.message_id if transaction else 'null'}'}}"
     )
     text = (
@@ -549,25 +529,22 @@ def _message_row(message: StoredMessage, charset: str, *, has_body: bool) -> dic
 async def print_msg_by_queue(clients: ClusterClients, given: Given) -> Result:
     """Print the messages of one queue with -p true, or count them by tag with -f true."""
     queue = MessageQueue(given.text("topic"), given.text("brokerName"), given.number("queueId", 0))
-    charset, has_body = _charset(given, "charsetName") or "utf-8", given.flag("printBody")
-    reader = _with_expression(_QueueReader(clients, queue, await _address_of(clients, queue)), given)
+    printed = _Printout(_charset(given, "charsetName") or "utf-8", given.flag("printBody"))
+    reader = await _reader(clients, queue, expression=given.text("subExpression") or SUBSCRIBE_ALL)
     begin, end = await reader.bounds(given.text("beginTimestamp"), given.text("endTimestamp"))
-    lines: list[str] = []
-    rows: list[dict[str, Any]] = []
     tags: Counter[str] = Counter()
     while begin < end:
         pulled = await reader.pull(begin)
         begin = pulled.next_offset
-        if pulled.status in (_Status.NO_NEW, _Status.ILLEGAL):
+        if pulled.status in (PullStatus.NO_NEW_MESSAGE, PullStatus.OFFSET_ILLEGAL):
             break
         tags.update(one.tag for one in pulled.messages if one.tag)
         if given.flag("print msg"):
-            lines += [_message_text(one, charset, has_body=has_body) for one in pulled.messages]
-            rows += [_message_row(one, charset, has_body=has_body) for one in pulled.messages]
+            printed.add(pulled.messages)
     if given.flag("calculate"):
-        lines += [f"Tag: {cell(-30, tag)} Count: {count}" for tag, count in tags.most_common()]
-        return Result(lines, {"messages": rows, "tags": dict(tags)})
-    return Result(lines, {"messages": rows})
+        counts = [f"Tag: {tag:<30} Count: {count}" for tag, count in tags.most_common()]
+        return Result([*printed.lines, *counts], {"messages": printed.rows, "tags": dict(tags)})
+    return Result(printed.lines, {"messages": printed.rows})
 
 
 async def consume_message(clients: ClusterClients, given: Given) -> Result:
@@ -585,49 +562,32 @@ async def consume_message(clients: ClusterClients, given: Given) -> Result:
         raise InvalidArgument("--queueId and --brokerName", "one of them", "both: they name one queue together")
     if "offset" in given and "queueId" not in given:
         raise InvalidArgument("--offset", given.text("offset"), "--brokerName and --queueId as well")
-    lines: list[str] = []
-    rows: list[dict[str, Any]] = []
+    printed = _Printout()
     if "queueId" in given:
         queue = MessageQueue(given.text("topic"), given.text("brokerName"), given.number("queueId", 0))
-        reader = _QueueReader(clients, queue, await _address_of(clients, queue), group)
+        reader = await _reader(clients, queue, group=group)
         first, last = await reader.bounds(begin, end)
         offset = given.number("offset", 0)
         if offset > last:
-            raise ClientError(f"{_queue_text(queue)} no matched msg, offset={offset}")
+            raise ClientError(f"{queue_text(queue)} no matched msg, offset={offset}")
         first = max(first, offset)
         if last - first > count:
-            lines.append(f"The oldler {count} message will be provided")
+            printed.lines.append(f"The oldler {count} message will be provided")
             last = first + count - 1
-        await _read(reader, first, last, lines, rows)
-        return Result(lines, rows)
+        await printed.read(reader, first, last, is_consumed=True)
+        return Result(printed.lines, printed.rows)
     silent = await _silent_of(clients, given.text("topic"))
     async for reader in _readers(clients, given.text("topic"), group=group, silent=silent):
         if count <= 0:
             break
         first, last = await reader.bounds(begin, end)
         if last - first > count:
-            lines.append(f"The older {count} message of the {reader.queue.queue_id} queue will be provided")
+            printed.lines.append(f"The older {count} message of the {reader.queue.queue_id} queue will be provided")
             last, count = first + count - 1, 0
         else:
             count -= last - first
-        await _read(reader, first, last, lines, rows)
-    return Result(lines, rows, notices_of(silent))
-
-
-async def _read(reader: _QueueReader, first: int, last: int, lines: list[str], rows: list[dict[str, Any]]) -> None:
-    """Read a queue up to an offset, that one included."""
-    while first <= last:
-        pulled = await reader.pull(first, last - first + 1)
-        first = pulled.next_offset
-        if pulled.status is _Status.FOUND:
-            lines += ["Consume ok", *(_message_text(one, "utf-8", has_body=True) for one in pulled.messages)]
-            rows += [_message_row(one, "utf-8", has_body=True) for one in pulled.messages]
-            continue
-        is_end = pulled.status is not _Status.NO_MATCH
-        word = "print msg finished" if is_end else "no matched msg"
-        lines.append(f"{_queue_text(reader.queue)} {word}. status={pulled.status}, offset={first}")
-        if is_end:
-            break
+        await printed.read(reader, first, last, is_consumed=True)
+    return Result(printed.lines, printed.rows, notices_of(silent))
 
 
 async def query_cq(clients: ClusterClients, given: Given) -> Result:
@@ -635,7 +595,7 @@ async def query_cq(clients: ClusterClients, given: Given) -> Result:
     topic, index = given.text("topic"), given.number("index", 0)
     address = given.text("broker")
     if not address:
-        address = next(iter(addresses_of(await clients.admin.topic_route(topic)).values()), "")
+        address = next(iter((await clients.admin.topic_route(topic)).addresses.values()), "")
     header = QueryConsumeQueue(
         topic=topic,
         queue_id=given.number("queue", 0),
@@ -657,8 +617,8 @@ async def query_cq(clients: ClusterClients, given: Given) -> Result:
         lines += [
             f"idx: {at}",
             f"ConsumeQueueData{{physicOffset={get('physicOffset')}, physicSize={get('physicSize')}, "
-            f"tagsCode={get('tagsCode')}, extendDataJson='{_or_null(get('extendDataJson'))}', "
-            f"bitMap='{_or_null(get('bitMap'))}', eval={str(bool(get('eval'))).lower()}, msg='{_or_null(get('msg'))}'}}",
+            f"tagsCode={get('tagsCode')}, extendDataJson='{java_text(get('extendDataJson'))}', "
+            f"bitMap='{java_text(get('bitMap'))}', eval={java_text(bool(get('eval')))}, msg='{java_text(get('msg'))}'}}",
             bar,
         ]
     return Result(lines, document)

@@ -15,17 +15,14 @@ from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, row
-from orbitmq.cli.mqadmin.targets import addresses_of, ask, route_topic
+from orbitmq.cli.mqadmin.result import Result, table
+from orbitmq.cli.mqadmin.targets import ask, route_topic
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, RemoteRefused
 from orbitmq.model.route import MessageQueue
 from orbitmq.wire.bodies.offsets import decode_offset_table
-from orbitmq.wire.bodies.topics import decode_consume_stats, decode_topic_stats
 from orbitmq.wire.header import decode_header
 from orbitmq.wire.headers import (
-    GetConsumeStats,
-    GetTopicStats,
     OffsetResponse,
     ResetGroupOffset,
     SearchOffset,
@@ -35,7 +32,7 @@ from orbitmq.wire.headers import (
 _BEHIND_ALL_MS = -1
 """The time that stands for the end of a queue."""
 _TIME_FORMAT = "%Y-%m-%d#%H:%M:%S:%f"
-_ROLLED_BACK = ("#brokerName", "#queueId", "#brokerOffset", "#consumerOffset", "#timestampOffset")
+_ROLLED_BACK = "#brokerName|#queueId|#brokerOffset|#consumerOffset|#timestampOffset|"
 
 
 def time_ms(name: str, text: str) -> int:
@@ -67,22 +64,24 @@ async def reset_offset_by_time(clients: ClusterClients, given: Given) -> Result:
         )
     if is_one:
         return await _reset_queue(clients, given, at_ms)
-    is_force = given.flag("force", True)
+    said = (
+        f"[{group}], topic[{topic}], force[{str(given.flag('force', True)).lower()}], timestamp(string)[{text}], "
+        f"timestamp(long)[{at_ms}]"
+    )
     try:
-        offsets = await _reset(clients, group, topic, at_ms, is_force=is_force, cluster=given.text("cluster"))
+        offsets = await _reset(clients, given, at_ms)
     except RemoteRefused as refusal:
         if refusal.code != ResponseCode.CONSUMER_NOT_ONLINE:
             raise
-        found = await _commit(clients, group, topic, at_ms, is_force=is_force, cluster=given.text("cluster"))
-        first = _title("reset consumer offset by specified consumerGroup", group, topic, is_force, text, at_ms)
-        return _rolled_back([first], found, "#resetOffset")
-    first = _title("start reset consumer offset by specified, group", group, topic, is_force, text, at_ms)
-    return _offset_table([first], offsets)
+        found = await _commit(clients, given, at_ms)
+        return _rolled_back([f"reset consumer offset by specified consumerGroup{said}"], found, "#resetOffset")
+    return _offset_table([f"start reset consumer offset by specified, group{said}"], offsets)
 
 
-def _title(start: str, group: str, topic: str, is_force: bool, text: str, at_ms: int) -> str:
-    force = str(is_force).lower()
-    return f"{start}[{group}], topic[{topic}], force[{force}], timestamp(string)[{text}], timestamp(long)[{at_ms}]"
+async def find_offset(clients: ClusterClients, address: str, queue: MessageQueue, at_ms: int) -> int:
+    """Return where a queue was at a time."""
+    header = SearchOffset(topic=queue.topic, queue_id=queue.queue_id, timestamp_ms=at_ms)
+    return decode_header(OffsetResponse, (await ask(clients, address, header)).ext_fields).offset
 
 
 async def _reset_queue(clients: ClusterClients, given: Given, at_ms: int) -> Result:
@@ -91,8 +90,7 @@ async def _reset_queue(clients: ClusterClients, given: Given, at_ms: int) -> Res
     if "offset" in given:
         offset = given.number("offset", 0)
     else:
-        answer = await ask(clients, address, SearchOffset(topic=topic, queue_id=queue_id, timestamp_ms=at_ms))
-        offset = decode_header(OffsetResponse, answer.ext_fields).offset
+        offset = await find_offset(clients, address, MessageQueue(topic, "", queue_id), at_ms)
     header = ResetGroupOffset(group=group, topic=topic, timestamp_ms=0, queue_id=queue_id, offset=offset)
     await ask(clients, address, header)
     lines = [
@@ -103,36 +101,32 @@ async def _reset_queue(clients: ClusterClients, given: Given, at_ms: int) -> Res
     return Result(lines, [{"address": address, "queue": queue_id, "offset": offset}])
 
 
-async def _reset(
-    clients: ClusterClients, group: str, topic: str, at_ms: int, *, is_force: bool, cluster: str
-) -> dict[MessageQueue, int]:
+async def _reset(clients: ClusterClients, given: Given, at_ms: int) -> dict[MessageQueue, int]:
     """Let every broker of a topic set the group's offsets and tell its clients; return the offsets."""
+    group, topic, is_force = given.text("group"), given.text("topic"), given.flag("force", True)
     header = ResetGroupOffset(group=group, topic=topic, timestamp_ms=at_ms, is_force=is_force, offset=-1)
     found: dict[MessageQueue, int] = {}
-    route = await clients.admin.topic_route(route_topic(topic, cluster))
-    for address in addresses_of(route).values():
+    route = await clients.admin.topic_route(route_topic(topic, given.text("cluster")))
+    for address in route.addresses.values():
         body = (await ask(clients, address, header)).body
         found |= decode_offset_table(body) if body else {}
     return found
 
 
-async def _commit(
-    clients: ClusterClients, group: str, topic: str, at_ms: int, *, is_force: bool, cluster: str
-) -> list[dict[str, Any]]:
+async def _commit(clients: ClusterClients, given: Given, at_ms: int) -> list[dict[str, Any]]:
     """Commit the offsets of a group that is not online, queue by queue: for brokers that set none themselves."""
+    group, topic, is_force = given.text("group"), given.text("topic"), given.flag("force", True)
     rows = []
-    route = await clients.admin.topic_route(route_topic(topic, cluster))
-    for name, address in addresses_of(route).items():
-        bounds = decode_topic_stats((await ask(clients, address, GetTopicStats(topic=topic))).body)
-        header = GetConsumeStats(consumer_group=group, topic=topic)
-        places = decode_consume_stats((await ask(clients, address, header)).body)
+    route = await clients.admin.topic_route(route_topic(topic, given.text("cluster")))
+    for name, address in route.addresses.items():
+        broker = await clients.admin.broker(address)
+        bounds, places = await broker.topic_stats(topic), await broker.progress(group, topic)
         for queue, stats in sorted(bounds.items()):
             place = places.get(queue)
             before = stats.min_offset if place is None else place.consumer_offset
             offset = stats.max_offset
             if at_ms != _BEHIND_ALL_MS:
-                search = SearchOffset(topic=topic, queue_id=queue.queue_id, timestamp_ms=at_ms)
-                offset = decode_header(OffsetResponse, (await ask(clients, address, search)).ext_fields).offset
+                offset = await find_offset(clients, address, queue, at_ms)
             after = offset if is_force or offset <= before else before
             if after != before:
                 update = UpdateConsumerOffset(
@@ -147,33 +141,28 @@ async def _commit(
 
 
 def _rolled_back(lines: list[str], found: list[dict[str, Any]], title: str) -> Result:
-    lines = [*lines, row((-20, name) for name in (*_ROLLED_BACK, title))]
-    lines += [row((-20, value) for value in entry.values()) for entry in found]
-    return Result(lines, found)
+    return Result(
+        [*lines, *table("  ".join(["%-20s"] * 6), _ROLLED_BACK + title, (row.values() for row in found))], found
+    )
 
 
 def _offset_table(lines: list[str], offsets: dict[MessageQueue, int]) -> Result:
-    lines = [*lines, row((-40, name) for name in ("#brokerName", "#queueId", "#offset"))]
-    rows = []
-    for queue, offset in sorted(offsets.items()):
-        lines.append(row((-40, value) for value in (queue.broker_name[:32], queue.queue_id, offset)))
-        rows.append({"broker": queue.broker_name, "queue": queue.queue_id, "offset": offset})
-    return Result(lines, rows)
+    rows = [
+        {"broker": queue.broker_name, "queue": queue.queue_id, "offset": offset}
+        for queue, offset in sorted(offsets.items())
+    ]
+    cells = (row.values() for row in rows)
+    return Result([*lines, *table("%-40.32s  %-40s  %-40s", "#brokerName|#queueId|#offset", cells)], rows)
 
 
 async def skip_accumulated_message(clients: ClusterClients, given: Given) -> Result:
     """Let a group go on in a topic behind all messages that are there."""
-    group, topic, is_force = given.text("group"), given.text("topic"), given.flag("force", True)
-    cluster = given.text("cluster")
     try:
-        return _offset_table(
-            [], await _reset(clients, group, topic, _BEHIND_ALL_MS, is_force=is_force, cluster=cluster)
-        )
+        return _offset_table([], await _reset(clients, given, _BEHIND_ALL_MS))
     except RemoteRefused as refusal:
         if refusal.code != ResponseCode.CONSUMER_NOT_ONLINE:
             raise
-    found = await _commit(clients, group, topic, _BEHIND_ALL_MS, is_force=is_force, cluster=cluster)
-    return _rolled_back([], found, "#rollbackOffset")
+    return _rolled_back([], await _commit(clients, given, _BEHIND_ALL_MS), "#rollbackOffset")
 
 
 async def clone_group_offset(clients: ClusterClients, given: Given) -> Result:
@@ -183,15 +172,7 @@ async def clone_group_offset(clients: ClusterClients, given: Given) -> Result:
         raise InvalidArgument("--offline", given.text("offline"), "to be left out: it has no effect in Java's mqadmin")
     changes = await clients.admin.clone_group(source, target, topic)
     rows = [
-        {
-            "broker": change.queue.broker_name,
-            "queue": change.queue.queue_id,
-            "before": change.before,
-            "after": change.after,
-        }
-        for change in changes
+        {"broker": at.queue.broker_name, "queue": at.queue.queue_id, "before": at.before, "after": at.after}
+        for at in changes
     ]
-    return Result(
-        [f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]"],
-        rows,
-    )
+    return Result([f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]"], rows)

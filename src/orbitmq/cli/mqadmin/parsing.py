@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from orbitmq.cli.mqadmin.table import Option, Subcommand
 from orbitmq.errors import InvalidArgument
 
-NAME_SERVERS = Option("n", "namesrvAddr", True, False)
-HELP = Option("h", "help", False, False)
+NAME_SERVERS = Option("n", "namesrvAddr", has_value=True)
+HELP = Option("h", "help")
 
 
 class Given:

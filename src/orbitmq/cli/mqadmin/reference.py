@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orbitmq.cli.mqadmin.table import SUBCOMMANDS, Subcommand
+from orbitmq.cli.mqadmin.table import FAMILIES, SUBCOMMANDS, Subcommand
 
 _START = """\
 # mqadmin's subcommands
@@ -27,20 +27,6 @@ file that `ORBITMQ_SECURITY` names, where Java has `conf/tools.yml`.
 - **Times.** They are of this machine's time zone, as Java prints them; ages and rates are those of the moment, so two runs differ.
 
 """
-_FAMILIES = {
-    "topics": "Topics",
-    "nameservers": "NameServers",
-    "brokers": "Brokers",
-    "clusters": "Clusters",
-    "consumers": "Consumers and producers",
-    "offsets": "Offsets",
-    "messages": "Messages",
-    "sending": "Sending",
-    "auth": "Users and rules",
-    "replication": "Replication",
-    "controllers": "Controllers",
-    "exports": "Statistics, lists, exports, cold data",
-}
 
 
 def reference() -> str:
@@ -49,16 +35,14 @@ def reference() -> str:
 
 
 def _lines() -> Iterator[str]:
-    for family, title in _FAMILIES.items():
-        yield from (f"## {title}", "", "| subcommand | what it does | options |", "|---|---|---|")
+    for family, title in FAMILIES.items():
+        columns = "| subcommand | what it does | options |" if family else "| subcommand | in Java | why |"
+        yield from (f"## {title}", "", columns, "|---|---|---|")
         for one in SUBCOMMANDS.values():
             if one.family == family:
-                yield f"| `{one.name}` | {one.summary} | {_options(one)} |"
-        yield ""
-    yield from ("## What is not there", "", "| subcommand | in Java | why |", "|---|---|---|")
-    for one in SUBCOMMANDS.values():
-        if one.family is None:
-            yield f"| `{one.name}` | {one.summary} | {one.reason} |"
+                yield f"| `{one.name}` | {one.summary} | {_options(one) if family else one.reason} |"
+        if family:
+            yield ""
 
 
 def _options(one: Subcommand) -> str:

@@ -15,35 +15,26 @@ from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, cell
+from orbitmq.cli.mqadmin.result import Result, java_object, java_text, queue_text, table
 from orbitmq.client.producer import Producer
+from orbitmq.client.routing.route_queues import writable_queues
 from orbitmq.client.send.result import SendResult
 from orbitmq.errors import InvalidArgument, OrbitError
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
-from orbitmq.model.topic import Perm
 
 _WARM_UP_SIZE = 16
 _JODIE = b"hello jodie"
-_SEND_WIDTHS = (-32, -4, -20)
+_SEND_LAYOUT = "%-32s  %-4s  %-20s    %s"
+_RT_TITLES = "#Cluster Name|#Broker Name|#RT|#successCount|#failCount"
+_RT_LAYOUT = "%-24s  %-24s  %-8s  %-16s  %-16s"
 _CHINA = timedelta(hours=8)
 """Java's log lines have Beijing's time, wherever they are written."""
 
 
-async def _queues(clients: ClusterClients, topic: str) -> list[MessageQueue]:
+async def _queues(clients: ClusterClients, topic: str) -> tuple[MessageQueue, ...]:
     """Return the queues of a topic that can be written to."""
-    route = await clients.admin.topic_route(topic)
-    return sorted(
-        MessageQueue(topic, data.broker_name, queue_id)
-        for data in route.queues
-        if data.perm & Perm.WRITE
-        for queue_id in range(data.write_queue_count)
-    )
-
-
-def _send_line(broker: object, queue_id: object, status: object, last: object) -> str:
-    cells = "  ".join(cell(width, value) for width, value in zip(_SEND_WIDTHS, (broker, queue_id, status), strict=True))
-    return f"{cells}    {last}"
+    return writable_queues(topic, await clients.admin.topic_route(topic))
 
 
 async def send_message(clients: ClusterClients, given: Given) -> Result:
@@ -69,11 +60,9 @@ async def send_message(clients: ClusterClients, given: Given) -> Result:
     )
     async with producer:
         sent = await producer.send(message, queue=queue)
-    lines = [
-        _send_line("#Broker Name", "#QID", "#Send Result", "#MsgId"),
-        _send_line(sent.queue.broker_name, sent.queue.queue_id, sent.status, sent.message_id),
-    ]
-    return Result(lines, _sent_row(sent))
+    row = _sent_row(sent)
+    cells = (row["broker"], row["queue"], row["status"], row["id"])
+    return Result(table(_SEND_LAYOUT, "#Broker Name|#QID|#Send Result|#MsgId", [cells]), row)
 
 
 def _sent_row(sent: SendResult) -> dict[str, Any]:
@@ -83,11 +72,14 @@ def _sent_row(sent: SendResult) -> dict[str, Any]:
 
 def result_text(sent: SendResult) -> str:
     """Return a result as Java prints it (SendResult.toString)."""
-    queue = sent.queue
-    at = f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
-    return (
-        f"SendResult [sendStatus={sent.status}, msgId={sent.message_id}, offsetMsgId={sent.offset_message_id}, "
-        f"messageQueue={at}, queueOffset={sent.queue_offset}, recallHandle={sent.recall_handle or 'null'}]"
+    return java_object(
+        "SendResult",
+        sendStatus=sent.status,
+        msgId=sent.message_id,
+        offsetMsgId=sent.offset_message_id,
+        messageQueue=queue_text(sent.queue),
+        queueOffset=sent.queue_offset,
+        recallHandle=sent.recall_handle or None,
     )
 
 
@@ -141,21 +133,18 @@ async def check_msg_send_rt(clients: ClusterClients, given: Given) -> Result:
     queues = await _queues(clients, topic)
     if not queues:
         raise InvalidArgument("--topic", topic, "a topic that can be written to")
-    lines, rows, problems = [_send_line("#Broker Name", "#QID", "#Send Result", "#RT")], [], []
-    times = []
+    rows: list[dict[str, Any]] = []
     async with clients.producer() as producer:
         for number in range(amount):
             queue = queues[number % len(queues)]
             took_ms, failure = await _timed(producer, Message(topic, b"a" * size), queue)
-            times.append(took_ms)
-            if failure is not None:
-                problems.append(str(failure))
-            status = str(failure is None).lower()
-            lines.append(_send_line(queue.broker_name, queue.queue_id, status, f"{took_ms:.0f}"))
-            rows.append({"broker": queue.broker_name, "queue": queue.queue_id, "took_ms": took_ms, "error": None})
-            rows[-1]["error"] = None if failure is None else str(failure)
-    lines.append(f"Avg RT: {_mean(times):.2f}")
-    return Result(lines, {"sends": rows, "mean_ms": _mean(times)}, problems)
+            error = None if failure is None else str(failure)
+            rows.append({"broker": queue.broker_name, "queue": queue.queue_id, "took_ms": took_ms, "error": error})
+    cells = ((row["broker"], row["queue"], java_text(row["error"] is None), f"{row['took_ms']:.0f}") for row in rows)
+    mean_ms = _mean([row["took_ms"] for row in rows])
+    lines = [*table(_SEND_LAYOUT, "#Broker Name|#QID|#Send Result|#RT", cells), f"Avg RT: {mean_ms:.2f}"]
+    problems = [row["error"] for row in rows if row["error"] is not None]
+    return Result(lines, {"sends": rows, "mean_ms": mean_ms}, problems)
 
 
 async def cluster_rt(clients: ClusterClients, given: Given) -> Result:
@@ -165,30 +154,21 @@ async def cluster_rt(clients: ClusterClients, given: Given) -> Result:
     if wanted and wanted not in clusters:
         raise InvalidArgument("--cluster", wanted, f"one of {', '.join(sorted(clusters)) or 'none'}")
     is_log, room = given.flag("print log"), given.text("machine room") or "noname"
-    titles = "  ".join(
-        cell(width, title)
-        for width, title in zip(
-            (-24, -24, -4, -8, -8),
-            ("#Cluster Name", "#Broker Name", "#RT", "#successCount", "#failCount"),
-            strict=True,
-        )
-    )
-    lines: list[str] = [] if is_log else [titles]
-    rows, problems = [], []
+    rows: list[dict[str, Any]] = []
+    problems = []
+    lines = [] if is_log else table("%-24s  %-24s  %-4s  %-8s  %-8s", _RT_TITLES, ())
     async with clients.producer() as producer:
         for cluster in [wanted] if wanted else sorted(clusters):
             for broker in sorted(clusters[cluster]):
                 done = [await _timed(producer, Message(broker, b"a" * size), None) for _ in range(amount)]
                 failures = [str(failure) for _, failure in done if failure is not None]
                 problems += failures[:1]
-                mean_ms = _mean([took_ms for took_ms, _ in done])
-                counts = (amount - len(failures), len(failures))
-                if is_log:
-                    at = datetime.now(UTC) + _CHINA
-                    lines.append(f"{at:%Y-%m-%d %H:%M:%S}|{room}|{cluster}|{broker}|{mean_ms:.0f}")
-                else:
-                    cells = zip((-24, -24, -8, -16, -16), (cluster, broker, f"{mean_ms:.2f}", *counts), strict=True)
-                    lines.append("  ".join(cell(width, value) for width, value in cells))
-                rows.append({"cluster": cluster, "broker": broker, "mean_ms": mean_ms})
-                rows[-1] |= {"succeeded": counts[0], "failed": counts[1]}
+                mean_ms, succeeded = _mean([took_ms for took_ms, _ in done]), amount - len(failures)
+                at = f"{datetime.now(UTC) + _CHINA:%Y-%m-%d %H:%M:%S}"
+                cells = (cluster, broker, f"{mean_ms:.2f}", succeeded, len(failures))
+                lines.append(f"{at}|{room}|{cluster}|{broker}|{mean_ms:.0f}" if is_log else _RT_LAYOUT % cells)
+                rows.append(
+                    {"cluster": cluster, "broker": broker, "mean_ms": mean_ms}
+                    | {"succeeded": succeeded, "failed": len(failures)}
+                )
     return Result(lines, rows, problems)

@@ -7,13 +7,10 @@ from collections.abc import Collection
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.cli.mqadmin.parsing import Given
 from orbitmq.errors import ClientError, GroupNotFound, InvalidArgument, OrbitError
-from orbitmq.model.route import MASTER_ID, TopicRoute
-from orbitmq.model.topic import RETRY_PREFIX
+from orbitmq.model.route import MASTER_ID, BrokerData, TopicRoute
+from orbitmq.model.topic import LMQ_PREFIX, RETRY_PREFIX, TIMER_TOPIC
 from orbitmq.net.pool import expect
 from orbitmq.wire.command import Command
-
-_LMQ_PREFIX = "%LMQ%"
-_TIMER_TOPIC = "rmq_sys_wheel_timer"
 
 
 async def ask(
@@ -37,14 +34,75 @@ async def given_masters(clients: ClusterClients, given: Given) -> dict[str, str]
     address = given.text("brokerAddr")
     if not address:
         return await clients.admin.masters(cluster=given.text("clusterName"))
-    info = await clients.admin.cluster_info()
-    found = {name: data.addresses[MASTER_ID] for name, data in info.brokers.items() if MASTER_ID in data.addresses}
+    found = await clients.admin.masters()
     masters = {name: at for name, at in found.items() if at == address}
     if not masters:
-        raise InvalidArgument(
-            "brokerAddr", address, f"a master's: {', '.join(sorted(found.values())) or 'there is none'}"
-        )
+        raise InvalidArgument("brokerAddr", address, f"a master's: {', '.join(sorted(found.values()))}")
     return masters
+
+
+async def tell_masters(clients: ClusterClients, given: Given, header: object, body: bytes = b"") -> list[str]:
+    """Make a change at the masters that it goes to, one after the other; return their addresses."""
+    addresses = list((await given_masters(clients, given)).values())
+    for address in addresses:
+        await ask(clients, address, header, body)
+    return addresses
+
+
+async def cluster_brokers(clients: ClusterClients, given: Given) -> list[BrokerData]:
+    """Return the brokers of the cluster that is named, by their names.
+
+    Raises:
+        InvalidArgument: none is called so.
+    """
+    info = await clients.admin.cluster_info()
+    cluster = given.text("clusterName")
+    if cluster not in info.clusters:
+        names = ", ".join(sorted(info.clusters)) or "none: there is no broker"
+        raise InvalidArgument("--clusterName", cluster, f"one of {names}")
+    return [info.brokers[name] for name in sorted(info.clusters[cluster]) if name in info.brokers]
+
+
+async def given_brokers(clients: ClusterClients, given: Given, *, with_slaves: bool = True) -> dict[str, str]:
+    """Return the addresses of the broker that is named, or of a cluster's, each with its title in Java's words."""
+    if "brokerAddr" in given:
+        return {given.text("brokerAddr"): given.text("brokerAddr")}
+    found = {}
+    for data in await cluster_brokers(clients, given):
+        master = data.addresses.get(MASTER_ID, "NO_MASTER")
+        for broker_id, address in sorted(data.addresses.items()):
+            if broker_id == MASTER_ID:
+                found[address] = f"Master: {address}"
+            elif with_slaves:
+                found[address] = f"My Master: {master}=====Slave: {address}"
+    return found
+
+
+def one_setting(given: Given) -> bytes:
+    """Return the body of a request that changes the setting --key to --value.
+
+    Raises:
+        InvalidArgument: one of them has more than one line.
+    """
+    key, value = given.text("key"), given.text("value")
+    for part in (key, value):
+        if not part.isprintable():
+            raise InvalidArgument("--value", part, "one line")
+    return f"{key}={value}\n".encode()
+
+
+def parse_attributes(given: Given) -> dict[str, str]:
+    """Return the changes of attributes that --attributes describes, as `+message.type=FIFO,-other`."""
+    from orbitmq.admin.topics import parse_attribute_change
+
+    return dict(parse_attribute_change(part) for part in given.text("attributes").split(",") if part)
+
+
+def parse_settings(body: bytes | memoryview) -> dict[str, str]:
+    """Return the settings that a server answers."""
+    import javaproperties  # it loads an XML parser
+
+    return dict(javaproperties.loads(bytes(body).decode()))
 
 
 async def group_route(clients: ClusterClients, group: str, topic: str = "", cluster: str = "") -> TopicRoute:
@@ -69,16 +127,7 @@ async def group_route(clients: ClusterClients, group: str, topic: str = "", clus
 
 def route_topic(topic: str, cluster: str) -> str:
     """Return the topic whose route counts: a light message queue has its parent's, which --cluster names."""
-    return cluster if cluster and (topic.startswith(_LMQ_PREFIX) or topic == _TIMER_TOPIC) else topic
-
-
-def addresses_of(route: TopicRoute) -> dict[str, str]:
-    """Return one address of each broker of a route, the master's where it has one."""
-    return {
-        data.broker_name: data.addresses.get(MASTER_ID) or data.addresses[min(data.addresses)]
-        for data in route.brokers
-        if data.addresses
-    }
+    return cluster if cluster and (topic.startswith(LMQ_PREFIX) or topic == TIMER_TOPIC) else topic
 
 
 async def ask_first(
@@ -93,7 +142,7 @@ async def ask_first(
         ClientError: all of them do; the last one's error.
     """
     error: OrbitError = ClientError("no broker is registered with the NameServer")
-    for name, address in addresses_of(route).items():
+    for name, address in route.addresses.items():
         if name in silent:
             continue
         try:

@@ -5,29 +5,25 @@ Source: Java org.apache.rocketmq.tools.command.topic of 5.3.3.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.each_master import notices_of
-from orbitmq.admin.topics import TopicChange, create_header, parse_attribute_change
+from orbitmq.admin.each_master import ask_about, notices_of
+from orbitmq.admin.topics import TopicChange, create_header
 from orbitmq.cli.mqadmin.nameservers import ORDER_NAMESPACE, change_each
 from orbitmq.cli.mqadmin.parsing import Given
-from orbitmq.cli.mqadmin.result import Result, cell, row
-from orbitmq.cli.mqadmin.targets import given_masters
+from orbitmq.cli.mqadmin.result import Result, java_object, java_text, listed, table, time_text
+from orbitmq.cli.mqadmin.targets import ask, given_masters, parse_attributes
 from orbitmq.errors import OrbitError
-from orbitmq.model.route import MessageQueue, TopicRoute
+from orbitmq.model.route import TopicRoute
 from orbitmq.model.topic import DLQ_PREFIX, RETRY_PREFIX, Perm, TopicConfig, check_name
-from orbitmq.net.pool import expect
 from orbitmq.wire.bodies.heartbeat import queue_document
 from orbitmq.wire.bodies.route import encode_route
 from orbitmq.wire.headers import PutKvConfig
 
-_AT_A_TIME = 32
-_ROUTE_WIDTHS = (-45, -32, -50, -10, -11, -5)
+_ROUTE_LAYOUT = "%-45s %-32s %-50s %-10s %-11s %-5s"
 _UNIT, _UNIT_SUB = 1, 2
 """Bits of a topic's system flag (Java: TopicSysFlag)."""
 
@@ -38,24 +34,24 @@ async def topic_list(clients: ClusterClients, given: Given) -> Result:
     if "clusterModel" not in given:
         return Result(names, [{"topic": name} for name in names])
     clusters = (await clients.admin.cluster_info()).clusters
-    permits = asyncio.Semaphore(_AT_A_TIME)
     admin, silent = await clients.admin.groups_that_answer()
 
     async def look(topic: str) -> tuple[str, list[str]]:
-        async with permits:
-            try:
-                names = _clusters_of(await clients.admin.topic_route(topic), clusters.items())
-                return names[0] if names else "", await admin.of_topic(topic)
-            except OrbitError:
-                return "", []
+        try:
+            names = _clusters_of(await clients.admin.topic_route(topic), clusters.items())
+            return names[0] if names else "", await admin.of_topic(topic)
+        except OrbitError:
+            return "", []
 
     shown = [name for name in names if not name.startswith((RETRY_PREFIX, DLQ_PREFIX))]
-    found = await asyncio.gather(*map(look, shown))
-    lines = [row(((-20, "#Cluster Name"), (-48, "#Topic"), (-48, "#Consumer Group")))]
-    rows = []
-    for topic, (cluster, groups) in zip(shown, found, strict=True):
-        lines += [row(((-20, cluster[:20]), (-64, topic[:64]), (-64, group[:64]))) for group in groups or [""]]
-        rows.append({"cluster": cluster, "topic": topic, "groups": groups})
+    found = await ask_about(shown, look)
+    rows: list[dict[str, Any]] = [
+        {"cluster": cluster, "topic": topic, "groups": groups}
+        for topic, (cluster, groups) in zip(shown, found, strict=True)
+    ]
+    cells = ((row["cluster"], row["topic"], group) for row in rows for group in row["groups"] or [""])
+    titles = "#Cluster Name|#Topic|#Consumer Group"
+    lines = table("%-20.20s  %-64.64s  %-64.64s", titles, cells, titles_layout="%-20s  %-48s  %-48s")
     return Result(lines, rows, notices_of(silent))
 
 
@@ -67,21 +63,17 @@ async def topic_status(clients: ClusterClients, given: Given) -> Result:
         names = (await clients.admin.cluster_info()).clusters.get(cluster, ())
         stats = {queue: found for queue, found in stats.items() if queue.broker_name in names}
         problems = {name: problem for name, problem in problems.items() if name in names}
-    widths = (-32, -4, -20, -20)
-    head = row(zip(widths, ("#Broker Name", "#QID", "#Min Offset", "#Max Offset"), strict=True))
-    lines, rows = [f"{head}    #Last Updated"], []
-    for queue, found in sorted(stats.items()):
-        cells = (queue.broker_name[:32], queue.queue_id, found.min_offset, found.max_offset)
-        lines.append(f"{row(zip(widths, cells, strict=True))}    {time_text(found.updated_at_ms)}")
-        rows.append({"broker": queue.broker_name, "queue": queue.queue_id, **found._asdict()})
+    cells = (
+        (queue.broker_name, queue.queue_id, found.min_offset, found.max_offset, time_text(found.updated_at_ms))
+        for queue, found in sorted(stats.items())
+    )
+    titles = "#Broker Name|#QID|#Min Offset|#Max Offset|#Last Updated"
+    lines = table("%-32.32s  %-4s  %-20s  %-20s    %s", titles, cells)
+    rows = [
+        {"broker": queue.broker_name, "queue": queue.queue_id, **found._asdict()}
+        for queue, found in sorted(stats.items())
+    ]
     return Result(lines, rows, notices_of(problems))
-
-
-def time_text(at_ms: int) -> str:
-    """Return a time as Java prints it (UtilAll.timeMillisToHumanString2), in this machine's zone; empty for none."""
-    if at_ms <= 0:
-        return ""
-    return f"{datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S},{at_ms % 1000:03d}"
 
 
 async def topic_route(clients: ClusterClients, given: Given) -> Result:
@@ -91,22 +83,18 @@ async def topic_route(clients: ClusterClients, given: Given) -> Result:
     if "list" not in given:
         return Result(json.dumps(document, indent=2).splitlines(), document)
     queues = {data.broker_name: data for data in route.queues}
-    lines = [_route_line("#ClusterName", "#BrokerName", "#BrokerAddrs", "#ReadQueue", "#WriteQueue", "#Perm")]
+    cells: list[tuple[object, ...]] = []
     for broker in sorted(route.brokers, key=lambda broker: broker.broker_name):
         data = queues.get(broker.broker_name)
         if data is not None:
-            addresses = "{" + ", ".join(f"{key}={at}" for key, at in sorted(broker.addresses.items())) + "}"
+            addresses = java_text(dict(sorted(broker.addresses.items())))
             counts = (data.read_queue_count, data.write_queue_count, data.perm)
-            lines.append(_route_line(broker.cluster, broker.broker_name, addresses, *counts))
-    lines.append("-" * 158)
+            cells.append((broker.cluster, broker.broker_name, addresses, *counts))
     reads = sum(data.read_queue_count for data in queues.values())
     writes = sum(data.write_queue_count for data in queues.values())
-    lines.append(_route_line("Total:", len(queues), "", reads, writes, ""))
-    return Result(lines, document)
-
-
-def _route_line(*cells: object) -> str:
-    return " ".join(cell(width, value) for width, value in zip(_ROUTE_WIDTHS, cells, strict=True))
+    titles = "#ClusterName|#BrokerName|#BrokerAddrs|#ReadQueue|#WriteQueue|#Perm"
+    total = _ROUTE_LAYOUT % ("Total:", len(queues), "", reads, writes, "")
+    return Result([*table(_ROUTE_LAYOUT, titles, cells), "-" * 158, total], document)
 
 
 async def topic_cluster_list(clients: ClusterClients, given: Given) -> Result:
@@ -132,16 +120,14 @@ async def update_topic(clients: ClusterClients, given: Given) -> Result:
         perm=given.number("perm", int(Perm.READ_WRITE)),
         topic_sys_flag=_UNIT * given.flag("unit") | _UNIT_SUB * given.flag("hasUnitSub"),
         order=given.flag("order"),
-        attributes=_attributes(given.text("attributes")),
+        attributes=parse_attributes(given),
     )
     masters = await given_masters(clients, given)
-    lines, rows = [], []
     hidden = await clients.admin.hidden_messages(config.topic, config.read_queue_count, masters)
     for address in masters.values():
-        answer = await clients.pool.request(address, create_header(config), timeout_ms=clients.timeout_ms)
-        expect(answer, address)
-        lines.append(f"create topic to {address} success.")
-        rows.append({"topic": config.topic, "address": address})
+        await ask(clients, address, create_header(config))
+    lines = [f"create topic to {address} success." for address in masters.values()]
+    rows = [{"topic": config.topic, "address": address} for address in masters.values()]
     if config.order:
         order = ";".join(f"{name}:{config.write_queue_count}" for name in masters)
         await change_each(clients, PutKvConfig(namespace=ORDER_NAMESPACE, key=config.topic, value=order))
@@ -155,13 +141,12 @@ async def update_topic(clients: ClusterClients, given: Given) -> Result:
 async def update_topic_perm(clients: ClusterClients, given: Given) -> Result:
     """Change a topic's permission, on one broker or on a cluster's masters."""
     topic, perm = given.text("topic"), given.number("perm", 0)
-    lines, rows = [], []
+    rows = []
     for name, address in (await given_masters(clients, given)).items():
         (before,) = (await clients.admin.topic_configs(topic, broker=name)).values()
         await clients.admin.change_topic(topic, TopicChange(perm=perm), broker=name)
-        lines.append(f"update topic perm from {before.perm} to {perm} in {address} success.")
         rows.append({"topic": topic, "address": address, "before": before.perm, "after": perm})
-    return Result(lines, rows)
+    return listed("update topic perm from {before} to {after} in {address} success.", rows)
 
 
 async def delete_topic(clients: ClusterClients, given: Given) -> Result:
@@ -178,15 +163,10 @@ async def delete_topic(clients: ClusterClients, given: Given) -> Result:
 async def allocate_mq(clients: ClusterClients, given: Given) -> Result:
     """Show how a topic's queues would be shared among clients of these addresses (AllocateMessageQueueAveragely)."""
     from orbitmq.client.consume.allocation import allocate_average
+    from orbitmq.client.routing.route_queues import readable_queues
 
     topic = given.text("topic")
-    route = await clients.admin.topic_route(topic)
-    queues = sorted(
-        MessageQueue(topic, data.broker_name, queue_id)
-        for data in route.queues
-        if data.perm & Perm.READ
-        for queue_id in range(data.read_queue_count)
-    )
+    queues = readable_queues(topic, await clients.admin.topic_route(topic))
     members = given.text("ipList").split(",")
     shares = {
         member: [queue_document(queue) for queue in allocate_average(queues, members, member)] for member in members
@@ -195,17 +175,18 @@ async def allocate_mq(clients: ClusterClients, given: Given) -> Result:
     return Result([json.dumps(document, separators=(",", ":"))], document)
 
 
-def _attributes(text: str) -> dict[str, str]:
-    return dict(parse_attribute_change(part) for part in text.split(",") if part)
-
-
 def _config_text(config: TopicConfig) -> str:
     """Return a topic's settings as Java prints them (TopicConfig.toString)."""
     perm = ("R" if config.perm & Perm.READ else "-") + ("W" if config.perm & Perm.WRITE else "-")
     perm += "X" if config.perm & Perm.INHERIT else "-"
-    attributes = ", ".join(f"{name}={value}" for name, value in config.attributes.items())
-    return (
-        f"TopicConfig [topicName={config.topic}, readQueueNums={config.read_queue_count}, "
-        f"writeQueueNums={config.write_queue_count}, perm={perm}, topicFilterType={config.topic_filter_type}, "
-        f"topicSysFlag={config.topic_sys_flag}, order={str(config.order).lower()}, attributes={{{attributes}}}]"
+    return java_object(
+        "TopicConfig",
+        topicName=config.topic,
+        readQueueNums=config.read_queue_count,
+        writeQueueNums=config.write_queue_count,
+        perm=perm,
+        topicFilterType=config.topic_filter_type,
+        topicSysFlag=config.topic_sys_flag,
+        order=config.order,
+        attributes=config.attributes,
     )

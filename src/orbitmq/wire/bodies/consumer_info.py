@@ -58,13 +58,20 @@ class ConsumeStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningInfo:
-    """Everything that a consumer says of itself."""
+    """Everything that a consumer says of itself.
+
+    Args:
+        pop_queues: those that it pops from, each with Java's fields (PopProcessQueueInfo).
+        user_info: what its program adds; None: it does not say.
+    """
 
     properties: Mapping[str, str]
     subscriptions: tuple[Subscription, ...] = ()
     queues: Mapping[MessageQueue, QueueInfo] = field(default_factory=dict)
     statistics: Mapping[str, ConsumeStatus] = field(default_factory=dict)
     stacks: str | None = None
+    pop_queues: Mapping[MessageQueue, Mapping[str, Any]] = field(default_factory=dict)
+    user_info: Mapping[str, str] | None = field(default_factory=dict)
 
 
 _QUEUE_KEYS = {
@@ -99,15 +106,17 @@ def encode_running_info(info: RunningInfo) -> bytes:
     return fastjson.dumps_loose(
         document
         | {
-            "mqPopTable": {},
+            "mqPopTable": {
+                tuple(queue_document(queue).items()): dict(found) for queue, found in sorted(info.pop_queues.items())
+            },
             "mqTable": {
-                tuple(queue_document(queue).items()): _document(found, _QUEUE_KEYS)
+                tuple(queue_document(queue).items()): queue_info_document(found)
                 for queue, found in sorted(info.queues.items())
             },
             "properties": dict(info.properties),
             "statusTable": {topic: _document(found, _FIGURE_KEYS) for topic, found in sorted(info.statistics.items())},
             "subscriptionSet": [subscription_document(subscription) for subscription in info.subscriptions],
-            "userConsumerInfo": {},
+            "userConsumerInfo": None if info.user_info is None else dict(info.user_info),
         }
     )
 
@@ -119,6 +128,11 @@ def decode_running_info(body: bytes) -> RunningInfo:
         HeaderError: the body is no such answer.
     """
     return parse_body("running info", body, _parse)
+
+
+def queue_info_document(info: QueueInfo) -> dict[str, Any]:
+    """Return a queue's state under Java's names (ProcessQueueInfo)."""
+    return _document(info, _QUEUE_KEYS)
 
 
 def _document(found: object, keys: Mapping[str, str]) -> dict[str, Any]:
@@ -134,6 +148,8 @@ def _parse(document: dict[str, Any]) -> RunningInfo:
         queues={parse_queue_key(key): _parse_queue_info(found) for key, found in (get("mqTable") or {}).items()},
         statistics={text(topic): _parse_stats(found) for topic, found in (get("statusTable") or {}).items()},
         stacks=get("jstack"),
+        pop_queues={parse_queue_key(key): found for key, found in (get("mqPopTable") or {}).items()},
+        user_info=get("userConsumerInfo"),
     )
 
 

@@ -81,8 +81,8 @@ def encode_broker_consume_stats(address: str, groups: Mapping[str, Iterable[Topi
         documents = []
         for topic in topics:
             documents.append(consume_stats_document(topic.queues, topic.rate))
-            behind += sum(place.broker_offset - place.consumer_offset for place in topic.queues.values())
-            in_flight += sum(place.pull_offset - place.consumer_offset for place in topic.queues.values())
+            behind += sum(place.behind for place in topic.queues.values())
+            in_flight += sum(place.in_flight for place in topic.queues.values())
         listed.append({group: documents})
     return fastjson.dumps_loose(
         {"brokerAddr": address, "consumeStatsList": listed, "totalDiff": behind, "totalInflightDiff": in_flight}

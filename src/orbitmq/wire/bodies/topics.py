@@ -147,6 +147,16 @@ class QueueProgress(NamedTuple):
     pull_offset: int
     consumed_at_ms: int = 0
 
+    @property
+    def behind(self) -> int:
+        """How many messages the group has still to consume; below 0 where it is past the broker's end."""
+        return self.broker_offset - self.consumer_offset
+
+    @property
+    def in_flight(self) -> int:
+        """How many messages the group has pulled, and not consumed yet."""
+        return self.pull_offset - self.consumer_offset
+
 
 def encode_consume_stats(stats: Mapping[MessageQueue, QueueProgress], consume_rate: float = 0.0) -> bytes:
     """Encode the answer to GET_CONSUME_STATS, whose map is keyed by objects."""

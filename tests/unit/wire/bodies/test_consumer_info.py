@@ -33,6 +33,8 @@ def test_all_of_it_comes_back_with_the_stacks() -> None:
         queues={MessageQueue("t", "b", 0): consumer_info.QueueInfo(commit_offset=3, is_locked=True, pulled_at_ms=5)},
         statistics={"t": consumer_info.ConsumeStatus(pull_rate=1.5, failed_count=2)},
         stacks="here",
+        pop_queues={MessageQueue("t", "b", 1): {"waitAckCount": 2}},
+        user_info={"release": "7"},
     )
     assert consumer_info.decode_running_info(consumer_info.encode_running_info(info)) == info
 
@@ -40,7 +42,7 @@ def test_all_of_it_comes_back_with_the_stacks() -> None:
 def test_what_a_consumer_leaves_out_counts_as_nothing() -> None:
     body = orjson.dumps({"properties": {"number": 7}, "statusTable": {"t": {}}})
     assert consumer_info.decode_running_info(body) == consumer_info.RunningInfo(
-        properties={"number": "7"}, statistics={"t": consumer_info.ConsumeStatus()}
+        properties={"number": "7"}, statistics={"t": consumer_info.ConsumeStatus()}, user_info=None
     )
     queues = b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"t"}:{"commitOffset":4}}}'
     assert consumer_info.decode_running_info(queues).queues == {
