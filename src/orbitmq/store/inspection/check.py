@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orbitmq.model.topic import TIMER_TOPIC
-from orbitmq.store.index.layout import IndexSizes
+from orbitmq.store.index.index_file import IndexSizes
 from orbitmq.store.inspection.derived_check import check_index, check_timers
 from orbitmq.store.inspection.issues import (
     RESTORE,

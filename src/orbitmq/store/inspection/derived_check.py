@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from orbitmq.store.index.index_file import HEADER, NO_ENTRIES, IndexSizes, flaw_of, parse_header
 from orbitmq.store.index.index_files import is_index_name
-from orbitmq.store.index.layout import HEADER, NO_ENTRIES, IndexSizes, flaw_of, parse_header, parse_note
 from orbitmq.store.inspection.issues import DIFFERS, REBUILD, RESTORE, Issue, note
 from orbitmq.store.inspection.layout import SizedFile, list_names, log_files, usual_size
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
@@ -15,7 +15,6 @@ from orbitmq.store.timers.checkpoint import BODY_SIZE, TimerCheckpoint, parse_ti
 from orbitmq.store.timers.wheel import SLOT_COUNT, SLOT_SIZE
 
 DELIVERED_AGAIN = f"{RESTORE}; without it the next start delivers again what is in the timer log"
-_NOTE_SIZE_MAX = 4096
 _TIMER_LOG_FILE_SIZE = 100 * 1024 * 1024
 _CHECKPOINT_SIZE_MAX = 1 << 20
 _WHEEL_SIZE = 2 * SLOT_COUNT * SLOT_SIZE
@@ -27,33 +26,23 @@ def check_index(root: Path, sizes: IndexSizes | None, log_end: int, *, is_settle
 
     Args:
         sizes: of the files; None: it is not known whether they have Java's usual ones.
-        is_settled: the last stop was orderly, and no broker runs. Otherwise files are as far as the file `indexed` says.
+        is_settled: the last stop was orderly, and no broker runs. Otherwise the first file that is not full ends the check:
+            it is being filled, or the next start rebuilds it.
     """
-    try:
-        covered = None if is_settled else parse_note(read_small(root / "indexed", _NOTE_SIZE_MAX) or b"")
-    except OSError:
-        covered = None
-    names, after = list_names(root / "index"), 0
-    for name in names:
+    known, after = sizes or IndexSizes(), 0
+    for name in filter(is_index_name, list_names(root / "index")):
         path = f"index/{name}"
-        if not is_index_name(name):
-            yield note(path, "is not an index file, and not checked")
-            continue
-        if covered is not None and name > covered.file:
-            return  # begun shortly before the broker's end: the next start writes it again
         try:
             with ReadOnlyFile(root / path) as file:
                 size, header = file.size, parse_header(file.read(0, HEADER.size).ljust(HEADER.size, b"\0"))
         except OSError:
             size, header = 0, NO_ENTRIES
-        if sizes is None and size != IndexSizes().file_size:
-            yield note(path, f"has {size} bytes, and is not checked", "name the broker's settings with -c")
-            continue
-        if covered is not None and name == covered.file:
-            header = covered.header
-        known = sizes or IndexSizes()
-        is_begun = header == NO_ENTRIES and name == names[-1]
-        if size != known.file_size or (not is_begun and flaw_of(header, known, after, log_end) is not None):
+        if sizes is None and size != known.file_size:
+            yield note("index", "is not checked: its files have other sizes", "name the broker's settings with -c")
+            return
+        if not is_settled and header.next_number < known.entries:
+            return
+        if size != known.file_size or flaw_of(header, known, after, log_end) is not None:
             yield Issue(path, None, DIFFERS, REBUILD)
             return
         after = header.end_offset

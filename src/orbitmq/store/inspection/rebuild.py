@@ -137,7 +137,6 @@ class _QueueRebuild:
             self._write_checkpoint()
             # The next start indexes the log again, in the background.
             self._disk.remove(self._root / "index")
-            self._disk.remove(self._root / "indexed")
             self._remove_timers()
         self._mark.remove()
         return Rebuilt(len(ends), self._record_count, self._unplaced_count, self._damage_count, topics is None)
