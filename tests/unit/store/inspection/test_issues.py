@@ -9,7 +9,6 @@ from orbitmq.store.inspection.issues import (
     LogFacts,
     Severity,
     check_checkpoint,
-    check_lines,
     check_log_end,
     note,
 )
@@ -75,20 +74,6 @@ def test_a_log_that_ends_before_what_checkpoint_and_queues_know_has_lost_its_end
 )
 def test_a_log_is_not_blamed_on_one_word_alone(durable: int, log: LogFacts) -> None:
     assert check_log_end(checkpoint(durable=durable), log, "commitlog/7") is None
-
-
-@pytest.mark.parametrize(
-    ("content", "understood", "what"),
-    [
-        (b"1 a\n2 b\n", 2, None),
-        (b"", 0, "is empty"),
-        (b"1 a\nx\n", 1, "1 of 2 lines"),
-        (b"1 a\n2 b", 2, "1 of 2 lines"),
-    ],
-)
-def test_lines_that_cannot_be_read_are_counted(content: bytes, understood: int, what: str | None) -> None:
-    found = check_lines("deleted", content, understood, "restore it")
-    assert (found and found.what[: len(what or "")]) == what
 
 
 def test_a_note_is_no_fault() -> None:
