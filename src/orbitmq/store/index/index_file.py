@@ -150,14 +150,14 @@ class IndexFile:
         return IndexEntry(*ENTRY.unpack(self.file.read(self.sizes.entries_at + number * ENTRY.size, ENTRY.size)))
 
     def rest(self) -> None:
-        """Give the descriptor back after a search."""
-        self.close()
-
-    def close(self) -> None:
-        """Give the descriptor back; using the file opens it again."""
+        """Give the descriptor back after a search; using the file opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def close(self) -> None:
+        """Give back what the file takes."""
+        self.rest()
 
 
 class IndexWriter(IndexFile):
@@ -183,7 +183,7 @@ class IndexWriter(IndexFile):
             if header != NO_ENTRIES:
                 self._read_slots()
         except OSError:
-            self.release()
+            self.close()
             raise
 
     def _read_slots(self) -> None:
@@ -284,13 +284,13 @@ class IndexWriter(IndexFile):
     def rest(self) -> None:
         """Keep the descriptor while the next entries are coming."""
         if self._memory.closed:
-            self.close()
+            super().rest()
 
-    def release(self) -> None:
-        """Give the memory back, and the descriptor."""
+    def close(self) -> None:
+        """Give back the memory as well."""
         self._slots.release()
         self._memory.close()
-        self.close()
+        super().close()
 
 
 def _turned(code: str, numbers: Sequence[int]) -> array[int]:

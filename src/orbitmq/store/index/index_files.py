@@ -115,7 +115,7 @@ class IndexFiles:
     def seal(self, writer: IndexWriter) -> None:
         """Put a full file that is on the disk in the place of its writer."""
         self.files[self.files.index(writer)] = IndexFile(self._disk, writer.path, self._sizes, writer.header)
-        writer.release()
+        writer.close()
 
     def remove_from(self, name: str, why: str) -> None:
         """Remove a file and those after it, the last one first: no gap comes to be. May run on another thread.
@@ -127,7 +127,7 @@ class IndexFiles:
             file = self.files[-1]
             self._disk.remove(file.path)
             self.files.pop()
-            _give_back(file)
+            file.close()
             level = logging.INFO if why == _UNFINISHED else logging.WARNING
             log.log(level, "the index file %s is rebuilt from the log: %s", file.path, why)
 
@@ -140,8 +140,4 @@ class IndexFiles:
     def close(self) -> None:
         """Close every file."""
         for file in self.files:
-            _give_back(file)
-
-
-def _give_back(file: IndexFile) -> None:
-    file.release() if isinstance(file, IndexWriter) else file.close()
+            file.close()

@@ -150,7 +150,7 @@ def test_a_header_with_entries_means_that_slots_and_entries_are_on_the_disk(seed
 def test_a_file_that_was_deleted_is_not_made_again_by_looking_at_it(disk: FakeDisk) -> None:
     writer = filled(disk)
     commit(writer)
-    writer.release()
+    writer.close()
     assert (writer.head(1), writer.head(2)) == (4, 2)  # from the disk
     writer.rest()
     disk.remove(PATH)
