@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,11 +76,10 @@ def rebuild_store(
     """
     check_is_store(root)
     disk = disk or LocalDisk()
-    lock = disk.lock(root / "lock")
-    try:
-        return _QueueRebuild(root, sizes, delay_levels, disk, on_size, on_read).run(topics)
-    finally:
-        lock.close()
+    with closing(disk.lock(root / "lock")):
+        rebuild = _QueueRebuild(root, sizes, delay_levels, disk, on_size, on_read)
+        with closing(rebuild.commit_log.log), closing(rebuild.queues):
+            return rebuild.run(topics)
 
 
 class _QueueRebuild:
@@ -98,8 +98,8 @@ class _QueueRebuild:
         found = log_files(root / "commitlog")
         segment_size = sizes.of_log(found)
         self._log_files = commit_log_files(found, segment_size)
-        self._commit_log = CommitLog(disk, root / "commitlog", segment_size, store_host=_NO_HOST)
-        self._queues = ConsumeQueues(
+        self.commit_log = CommitLog(disk, root / "commitlog", segment_size, store_host=_NO_HOST)
+        self.queues = ConsumeQueues(
             disk, root / "consumequeue", sizes.of_queues(root) // UNIT.size, delay_levels=delay_levels
         )
         self._mark = RebuildMark(disk, root / "rebuild")
@@ -110,14 +110,7 @@ class _QueueRebuild:
         on_size(2 * sum(file.size for file in found))
 
     def run(self, topics: Collection[str] | None) -> Rebuilt:
-        try:
-            return self._run(topics)
-        finally:
-            self._commit_log.log.close()
-            self._queues.close()
-
-    def _run(self, topics: Collection[str] | None) -> Rebuilt:
-        commit_log = self._commit_log
+        commit_log = self.commit_log
         commit_log.log.load()
         commit_log.end = commit_log.log.written_end()
         self._walk()
@@ -128,7 +121,7 @@ class _QueueRebuild:
         keys |= marked.keys()
         ends = {key: self._end_without_messages(key, marked) for key in sorted(keys)}
         self._mark.write(ends)
-        rebuild = Rebuild(self._queues, ends, self._count_unplaced, sync_entries)
+        rebuild = Rebuild(self.queues, ends, self._count_unplaced, sync_entries)
         rebuild.run(commit_log, self._deletions, self._on_read)
         if topics is None:
             self._write_checkpoint()
@@ -158,9 +151,9 @@ class _QueueRebuild:
 
     def _end_without_messages(self, key: QueueKey, marked: dict[QueueKey, int]) -> int:
         """Return where a queue goes on if all of its messages were deleted with the log's first files."""
-        if not self._commit_log.min_offset:
+        if not self.commit_log.min_offset:
             return 0
-        queue: ConsumeQueue = self._queues.make(*key)
+        queue: ConsumeQueue = self.queues.make(*key)
         try:
             queue.load()
         except StoreError as error:
@@ -175,8 +168,8 @@ class _QueueRebuild:
         durable = old.durable_offset if old.durable_offset <= self._end else 0
         if self._disk.exists(self._root / "abort"):
             # The process that wrote these bytes did not see them on the disk: a sync may have failed unseen.
-            self._commit_log.rewrite(durable, self._end)
-        self._commit_log.log.sync(self._commit_log.min_offset, self._end)
+            self.commit_log.rewrite(durable, self._end)
+        self.commit_log.log.sync(self.commit_log.min_offset, self._end)
         index_ms = old.index_ms if 0 <= old.index_ms <= self._stored_at_ms else 0
         fresh = StoreCheckpoint(self._stored_at_ms, self._stored_at_ms, index_ms, self._end, self._end, self._end)
         self._disk.write(path, format_checkpoint(fresh))

@@ -12,7 +12,7 @@ what it had appended, from the place that the file `quarantine/salvage` names, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,13 +81,11 @@ def salvage(
     *,
     topics: Collection[str] | None = None,
     disk: Disk | None = None,
-    on_record: Callable[[Record], None] = lambda record: None,
 ) -> list[Salvaged]:
     """Append what was set aside to the log of a stopped broker, and move the files that are done.
 
     Args:
         topics: the topics that there are; None: unknown.
-        on_record: told about each record that was looked at.
 
     Returns:
         What became of the records, by file and topic.
@@ -101,7 +99,7 @@ def salvage(
     # The store is opened as a broker opens it: its locks are taken, and what a crash has left is recovered first.
     store = Store.open(config, store_host=_store_host(root), disk=disk)
     try:
-        return _Salvage(root, config, store, disk, topics, on_record).run()
+        return _Salvage(root, config, store, disk, topics).run()
     finally:
         store.close()
 
@@ -114,12 +112,10 @@ class _Salvage:
         store: Store,
         disk: Disk,
         topics: Collection[str] | None,
-        on_record: Callable[[Record], None],
     ) -> None:
         self._root = root
         self._store = store
         self._disk = disk
-        self._on_record = on_record
         self._journal = root / "quarantine" / JOURNAL
         self._paths = quarantined(root)
         start = _journal(root)
@@ -141,7 +137,6 @@ class _Salvage:
                 )
                 is_done = is_done and not classification.keeps_file
                 counts[str(path.relative_to(self._root)), found.record.topic, classification] += 1
-                self._on_record(found.record)
             self._sync()
             if is_done:
                 self._move(path)
