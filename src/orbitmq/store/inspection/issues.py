@@ -55,7 +55,7 @@ class LogFacts(NamedTuple):
 
 
 def check_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
-    """Return whether the checkpoint fits a log that was walked, None if it does.
+    """Check the checkpoint against a log that was walked.
 
     Args:
         content: None when there is no file.
