@@ -40,15 +40,11 @@ class QueueFiles:
         position = queue_offset * UNIT.size
         return self._directory / key[0] / str(key[1]) / segment_name(position - position % self.file_size)
 
-    def entry(self, key: QueueKey, queue_offset: int, *, fresh: bool = False) -> Entry:
-        """Return one entry, NO_ENTRY where there is none.
-
-        Args:
-            fresh: read it again: it may just have been written.
-        """
+    def entry(self, key: QueueKey, queue_offset: int) -> Entry:
+        """Return one entry, NO_ENTRY where there is none."""
         path, place = self.path(key, queue_offset), queue_offset * UNIT.size % self.file_size
         at = place % self._page_size
-        content = None if fresh else self._pages.get((path, place - at))
+        content = self._pages.get((path, place - at))
         if content is None:
             if len(self._pages) >= _PAGES_MAX:
                 self._pages.clear()
@@ -81,7 +77,8 @@ class QueueCheck:
 
     Args:
         has_other_tag_codes: what third fields of entries mean is not known here (Java's extended consume queues).
-        late_from: messages from this place of the log on (bytes) may not have their entries yet; None: all have.
+        late_from: entries of messages from this place of the log on (bytes) are not compared: the broker that runs, or the
+            next one, writes them; None: all are there.
         topics: those that there are; None: unknown. Records of others may be of deleted topics.
     """
 
@@ -95,7 +92,7 @@ class QueueCheck:
         topics: Collection[str] | None = None,
     ) -> None:
         self.entries_end = 0
-        """Where the furthest record ends that an entry leads to."""
+        """Where the furthest record ends that an entry behind the log's end leads to."""
         self.ends: dict[QueueKey, tuple[int, int]] = {}
         """Where each queue begins and ends, by what could be read."""
         self._root = root
@@ -116,21 +113,16 @@ class QueueCheck:
             self._unplaced.append(record.physical_offset)
             return
         queue = self._queues.setdefault(key, _Queue())
-        entry = self._files.entry(key, queue_offset)
-        if not self._is_of(entry, record):
-            entry = self._files.entry(key, queue_offset, fresh=True)
-        # The broker that runs, or the next one, writes what is missing at the end.
-        is_late = self._late_from is not None and record.physical_offset >= self._late_from and entry == NO_ENTRY
-        if self._is_of(entry, record):
-            if queue_offset == 0 and queue.expected:
-                # The topic was made again: what came before belongs to the deleted one.
-                queue.differing, queue.end = None, 0
-            self.entries_end = max(self.entries_end, record.physical_offset + record.size)
-        elif not is_late:
-            if queue.expected not in (None, queue_offset):
+        if self._late_from is None or record.physical_offset < self._late_from:
+            if self._is_of(self._files.entry(key, queue_offset), record):
+                if queue_offset == 0 and queue.expected:
+                    # The topic was made again: what came before belongs to the deleted one.
+                    queue.differing, queue.end = None, 0
+            elif queue.expected not in (None, queue_offset):
                 self._unplaced.append(record.physical_offset)
                 return
-            queue.differing = queue.differing or self._files.path(key, queue_offset)
+            else:
+                queue.differing = queue.differing or self._files.path(key, queue_offset)
         queue.expected = queue_offset + 1
         queue.end = max(queue.end, queue.expected)
 
