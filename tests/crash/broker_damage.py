@@ -41,7 +41,7 @@ from orbitmq.wire.pop.assignments import RequestMode
 from waiting import until
 
 ENDS = ("kill -9", "a clean stop")
-FILES = ("config", "index", "indexed", "tables", "timerwheel", "timerlog")
+FILES = ("config", "index", "tables", "timerwheel", "timerlog")
 KEYED, TIMERS = 30, 4
 SLOTS = 70
 _PLACE_SIZE_MAX = 64

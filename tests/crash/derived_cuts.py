@@ -195,9 +195,7 @@ class Simulation:
     def run(self, crashes: int = CRASHES) -> None:
         """Live through so many crashes, then wait until everything is done. Raises Loss."""
         # The index makes its thread when it first has something to write.
-        with mock.patch(
-            "orbitmq.store.index.committing.Flusher", side_effect=lambda *_, **__: self._heart.index_thread
-        ):
+        with mock.patch("orbitmq.store.index.index.Flusher", side_effect=lambda *_, **__: self._heart.index_thread):
             self._run(crashes)
 
     def _run(self, crashes: int) -> None:

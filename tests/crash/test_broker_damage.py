@@ -53,7 +53,7 @@ def wrong(found):
 @pytest.mark.proof
 def test_no_damage_of_a_brokers_files_is_a_silent_loss():
     found = run(judged(short))
-    expected = {*NEEDED, "consumerOrderInfo.json", "index/*", "indexed", "tables", "timerwheel"} - {LIGHT}
+    expected = {*NEEDED, "consumerOrderInfo.json", "index/*", "tables", "timerwheel"} - {LIGHT}
     assert expected <= {case.kind for case in found}
     assert wrong(found) == {}
 

@@ -144,7 +144,7 @@ def open_world(seed: int, *, keeps_trace: bool = False) -> Iterator[World]:
             "os.urandom": chance.randbytes,
             "random._urandom": chance.randbytes,
             "orbitmq.store.sync.syncing.Flusher": SimFlusher,
-            "orbitmq.store.index.committing.Flusher": SimFlusher,
+            "orbitmq.store.index.index.Flusher": SimFlusher,
             "orbitmq.store.disk_usage.Thread": SimThread,
             **dict.fromkeys(_DISKS, _disk_of_the_running),
             **dict.fromkeys(_names_of(perf_counter), _no_time),

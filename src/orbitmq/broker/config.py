@@ -27,7 +27,7 @@ from orbitmq.settings import (
     parse_addresses,
     read_properties,
 )
-from orbitmq.store.index.layout import IndexSizes
+from orbitmq.store.index.index_file import IndexSizes
 from orbitmq.store.retention.rules import parse_hours
 from orbitmq.store.timers.wheel import SLOT_COUNT
 

@@ -23,10 +23,9 @@ from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import Dispatch, dispatched_of, is_queued, tag_code_of
 from orbitmq.store.files import FoundStore, StoreFiles
 from orbitmq.store.index.index import Index
+from orbitmq.store.index.index_file import IndexSizes
 from orbitmq.store.index.keys import NotedKeys
-from orbitmq.store.index.layout import IndexSizes
-from orbitmq.store.index.queries import Answer
-from orbitmq.store.index.search import IndexQuery
+from orbitmq.store.index.search import Answer, IndexQuery
 from orbitmq.store.lmq import NAMES, lmq_forms
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.clock_jumps import is_future
@@ -148,7 +147,6 @@ class Store(StoreReader):
             clock=self._clock,
             jumps=files.jumps,
             readable_end=lambda: self.readable_end,
-            durable_end=lambda: self.durable_offset,
             on_full=self._syncing.index_full,
         )
         index.open(is_clean=found.is_clean, full_ms=found.checkpoint.index_ms)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbitmq.store import Boundary, Store
-from orbitmq.store.index.layout import IndexSizes
+from orbitmq.store.index.index_file import IndexSizes
 from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.store.log.clock_jumps import ClockJump, parse_clock_jumps
 from orbitmq.store.retention.rules import HOUR_MS, RetentionRules

@@ -36,7 +36,7 @@ def read_config(path: Path | None) -> BrokerConfig | None:
 
 def sizes_of(settings: BrokerConfig | None) -> Sizes:
     """Return how large files are made: as configured, or as most of them are."""
-    from orbitmq.store.index.layout import IndexSizes
+    from orbitmq.store.index.index_file import IndexSizes
     from orbitmq.store.inspection.check import Sizes
 
     if settings is None:

@@ -71,14 +71,9 @@ class IndexBuilder:
         Raises:
             OSError: the disk does not take entries; the next step tries again.
             StoreUnavailable: the log's file was cut.
-            IndexDamaged: the last file has to be rebuilt.
         """
         if len(self.unsealed) >= _SEALS_MAX:
             return False
-        unloaded = self._files.unloaded
-        if unloaded is not None:
-            unloaded.load()
-            return True
         if not self._hashes:
             end = self._readable_end()
             # What was deleted needs no entries any more.

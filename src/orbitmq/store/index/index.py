@@ -1,6 +1,6 @@
-"""The index of a store: built behind the log, asked by key, and brought to the disk now and then.
+"""The index of a store: built behind the log, asked by key; full files are brought to the disk, the last one by a stop.
 
-Owned by the event loop, which gives it turns; one thread of its own writes and syncs. Queries wait until everything that
+Owned by the event loop, which gives it turns; one thread of its own syncs and deletes. Queries wait until everything that
 could be read when they came has its entries.
 """
 
@@ -17,15 +17,13 @@ from orbitmq.clock import Clock
 from orbitmq.errors import IndexDamaged, StoreBusy, StoreError, StoreUnavailable
 from orbitmq.store.disk import Disk
 from orbitmq.store.index.builder import SLICE_SIZE, IndexBuilder
-from orbitmq.store.index.committing import IndexCommits
-from orbitmq.store.index.index_file import IndexFile, IndexWriter
+from orbitmq.store.index.index_file import IndexFile, IndexSizes, IndexWriter
 from orbitmq.store.index.index_files import IndexFiles
 from orbitmq.store.index.keys import NotedKeys
-from orbitmq.store.index.layout import NO_ENTRIES, IndexSizes
-from orbitmq.store.index.queries import Answer, Queries, Query
-from orbitmq.store.index.search import IndexQuery
+from orbitmq.store.index.search import Answer, IndexQuery, Queries, Query
 from orbitmq.store.log.clock_jumps import ClockJumps
 from orbitmq.store.log.commit_log import CommitLog
+from orbitmq.store.sync.flusher import Flusher
 from orbitmq.wire.messages.record import Record
 
 log = logging.getLogger(__name__)
@@ -47,7 +45,6 @@ class Index:
     Args:
         root: the store's directory.
         readable_end: tells how far the log may be read, in bytes.
-        durable_end: tells how far it is on the disk.
         on_full: called on the loop with the end time of each full file, when it is on the disk.
     """
 
@@ -61,7 +58,6 @@ class Index:
         clock: Clock,
         jumps: ClockJumps,
         readable_end: Callable[[], int],
-        durable_end: Callable[[], int],
         on_full: Callable[[int], None],
     ) -> None:
         self.failure: str | None = None
@@ -69,11 +65,9 @@ class Index:
         self._commit_log = commit_log
         self._disk = disk
         self._readable_end = readable_end
-        self._durable_end = durable_end
         self._on_full = on_full
         self._files = IndexFiles(disk, root / "index", sizes, clock, lambda place: self._record_at(place)[1])
         self._builder = IndexBuilder(commit_log, self._files, readable_end)
-        self._commits = IndexCommits(disk, root / "indexed")
         self._queries = Queries(
             lambda: self._files.files,
             self._read,
@@ -83,6 +77,9 @@ class Index:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._turn: asyncio.Handle | None = None
+        self._thread: Flusher | None = None
+        self._is_writing = False
+        """The thread is at work."""
         self._is_new = True
         self._damaged: tuple[str, str] | None = None
         """The name of the oldest file that was found damaged, and how; nothing is added until it is removed."""
@@ -107,19 +104,17 @@ class Index:
 
     def open(self, *, is_clean: bool, full_ms: int) -> None:
         """Find the files; the log has been recovered. See `IndexFiles.load`."""
-        note, log_min = self._commits.read_note(), self._commit_log.min_offset
+        commit_log = self._commit_log
         position = self._files.load(
-            note, is_clean=is_clean, full_ms=full_ms, log_min=log_min, log_end=self._commit_log.end
+            is_clean=is_clean, full_ms=full_ms, log_min=commit_log.min_offset, log_end=commit_log.end
         )
         self._builder.begin_again(position)
-        self._commits.start(position)
         if behind := self.behind:
             log.info("%d bytes of the CommitLog are not indexed yet: it is done in the background", behind)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Build from now on, in turns of this loop."""
         self._loop = loop
-        self._commits.attach(loop)
         self._timer = loop.call_later(_TICK_S, self._tick)
 
     def query(self, question: IndexQuery, answer: Answer) -> None:
@@ -152,7 +147,9 @@ class Index:
             if handle is not None:
                 handle.cancel()
         self._queries.refuse(StoreUnavailable("the store is closed"))
-        self._commits.stop()
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
         self._loop = None
         if not is_synced:
             return False
@@ -161,7 +158,7 @@ class Index:
                 return False
             if self.behind <= _CLOSING_SIZE:
                 self._catch_up()
-            self._commit_now()
+            self._finish_last()
         except (OSError, StoreUnavailable) as error:
             log.warning("the index is not on the disk to its end, the next start goes on with it: %s", error)
             return False
@@ -200,9 +197,6 @@ class Index:
             return False
         try:
             goes_on = self._builder.step()
-        except IndexDamaged as error:
-            self._rebuild_from(self._files.last, error)
-            return True
         except (OSError, StoreUnavailable) as error:
             self._note_failure(error)
             return False
@@ -214,7 +208,7 @@ class Index:
 
     def _has(self, target: int) -> bool:
         is_there = self._builder.position >= target and not self._builder.is_writing
-        return is_there and self._damaged is None and self._files.unloaded is None
+        return is_there and self._damaged is None
 
     def _busy(self) -> StoreError:
         if self.failure is not None:
@@ -254,7 +248,6 @@ class Index:
             self._note_failure(failure)
             return
         self._builder.begin_again(position)
-        self._commits.start(position)
         self._damaged, self._is_new = None, True
 
     def _read(self, place: int) -> tuple[Record, bytes] | None:
@@ -276,34 +269,31 @@ class Index:
         log.info("deleted %s, whose messages are gone: %s", file.path, error or "done")
 
     def _begin_write(self) -> None:
-        """Give the thread what is to be written or deleted: full files first, then the one that is filled."""
-        assert self._loop is not None
-        if self._commits.is_writing or self._is_closed:
+        """Give the thread what is to be deleted, or a full file that is to be written."""
+        if self._is_writing or self._is_closed:
             return
-        commits, builder = self._commits, self._builder
         if self._damaged is not None:
-            commits.submit(partial(self._files.remove_from, *self._damaged), self._begin_again)
-        elif builder.unsealed:
-            writer = builder.unsealed[0]
-            commits.submit(partial(commits.seal, writer), partial(self._sealed, writer))
+            self._submit(partial(self._files.remove_from, *self._damaged), self._begin_again)
+        elif self._builder.unsealed:
+            writer = self._builder.unsealed[0]
+            self._submit(writer.finish, partial(self._sealed, writer))
         elif (expired := self._files.expired(self._commit_log.min_offset)) is not None:
             # As the CommitLog's files go; without a sync: what a power cut brings back is deleted again.
             expired.close()
-            commits.submit(partial(self._disk.unlink, expired.path), partial(self._deleted, expired))
-        else:
-            self._begin_commit()
+            self._submit(partial(self._disk.unlink, expired.path), partial(self._deleted, expired))
 
-    def _begin_commit(self) -> None:
-        """Mark what is to be written next, and have it written once the log has got to the disk up to there."""
-        commits, position, last = self._commits, self._builder.position, self._files.last
-        if commits.mark is not None and commits.mark[1] is not last:
-            commits.mark = None
-        is_markable = last is None or (isinstance(last, IndexWriter) and last.is_loaded and not last.is_full)
-        if commits.mark is None and is_markable and not self._builder.is_writing and commits.is_due(position):
-            assert last is None or isinstance(last, IndexWriter)
-            commits.mark = position, last, NO_ENTRIES if last is None else last.header
-        if commits.mark is not None and commits.mark[0] <= self._durable_end():
-            commits.begin(commits.mark, self._note_failure)
+    def _submit(self, task: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        """Run a task on the thread; `done` is called on the loop."""
+        assert self._loop is not None
+        if self._thread is None:
+            self._thread = Flusher(self._loop, name="orbitmq-index")
+        self._is_writing = True
+
+        def report(error: Exception | None) -> None:
+            self._is_writing = False
+            done(error)
+
+        self._thread.submit(task, report)
 
     def _sealed(self, writer: IndexWriter, error: Exception | None) -> None:
         if error is not None:
@@ -320,24 +310,20 @@ class Index:
 
     def _catch_up(self) -> None:
         """Build to the readable end, on the caller's thread."""
-        goes_on = True
-        while goes_on:
-            try:
-                goes_on = self._builder.step() or bool(self._builder.unsealed)
-            except IndexDamaged as error:
-                self._rebuild_from(self._files.last, error)
+        while self._builder.step() or self._builder.unsealed:
             self._seal_now()
 
     def _seal_now(self) -> None:
         while self._builder.unsealed:
             writer = self._builder.unsealed[0]
-            self._commits.seal(writer)
+            writer.finish()
             self._sealed(writer, None)
 
-    def _commit_now(self) -> None:
+    def _finish_last(self) -> None:
+        """Write the file that is being filled as well: the index is being closed."""
         self._seal_now()
-        if self._files.unloaded is None and not self._builder.is_writing:
-            self._commits.commit_whole(self._builder.position, self._files.last)
+        if isinstance(self._files.last, IndexWriter):
+            self._files.last.finish()
 
     def _note_failure(self, error: Exception) -> None:
         reason = f"the index of messages by key does not go on: {error}"

@@ -1,6 +1,13 @@
 """An index file: a hash table from keys to places in the CommitLog, filled in the order of the log (Java: IndexFile).
 
-While a file is filled its slots are in memory alone, made from its entries; `finish` writes them.
+```
+| begin time 8 | end time 8 | begin offset 8 | end offset 8 | used slots 4 | next entry 4 | slots 4 each | entries 20 each |
+| entry: key hash 4 | physical offset 8 | seconds since begin time 4 | the slot's entry before it 4 |
+```
+A slot holds the number of its newest entry; entries count from 1. While a file is filled its slots are in memory alone;
+`finish` writes them, and the header last: a file that has entries in its header is whole up to there.
+
+Source: docs/formats/index_file.md.
 """
 
 from __future__ import annotations
@@ -11,25 +18,78 @@ import sys
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
 
 from orbitmq.errors import IndexDamaged
 from orbitmq.store.disk import Disk, DiskFile
-from orbitmq.store.index.layout import (
-    ENTRY,
-    HEADER,
-    NO_ENTRIES,
-    NUMBER_MAX,
-    SLOT_SIZE,
-    IndexEntry,
-    IndexHeader,
-    IndexSizes,
-    parse_header,
-)
 
+HEADER = Struct(">qqqqii")
+ENTRY = Struct(">iqii")
+SLOT_SIZE = 4
+NUMBER_MAX = (1 << 31) - 1
 _PIECE_SIZE = 1 << 20
-_NOTHING = bytes(ENTRY.size)
-_LOADED_ENTRIES = 4096
-"""Entries that are read in one step: some milliseconds."""
+
+
+class IndexHeader(NamedTuple):
+    """The first 40 bytes. Offsets are those of the first and the last message that have entries, in bytes of the log."""
+
+    begin_ms: int = 0
+    end_ms: int = 0
+    begin_offset: int = 0
+    end_offset: int = 0
+    used_slots: int = 0
+    next_number: int = 1
+    """The number of the next entry."""
+
+
+NO_ENTRIES = IndexHeader()
+
+
+class IndexEntry(NamedTuple):
+    """One key of one message."""
+
+    key_hash: int
+    physical_offset: int
+    seconds: int
+    previous: int
+
+
+class IndexSizes(NamedTuple):
+    """How many slots (maxHashSlotNum) and entries (maxIndexNum) a file has; the first entry is never used."""
+
+    slots: int = 5_000_000
+    entries: int = 20_000_000
+
+    @property
+    def entries_at(self) -> int:
+        """Where the entries begin."""
+        return HEADER.size + self.slots * SLOT_SIZE
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of a file."""
+        return self.entries_at + self.entries * ENTRY.size
+
+
+def parse_header(content: bytes) -> IndexHeader:
+    """Parse a header; a file that has no entries yet may hold zeros."""
+    header = IndexHeader(*HEADER.unpack_from(content))
+    return header._replace(next_number=max(header.next_number, 1))
+
+
+def flaw_of(header: IndexHeader, sizes: IndexSizes, after: int, log_end: int) -> str | None:
+    """Return why a header does not agree with the log, None when nothing speaks against it.
+
+    Args:
+        after: the last message, in bytes of the log, that has entries in the file before.
+    """
+    count = header.next_number - 1
+    if not 0 < count < sizes.entries or not 0 <= header.used_slots <= min(count, sizes.slots):
+        return f"its header counts {count} entries and {header.used_slots} used slots"
+    if not after <= header.begin_offset <= header.end_offset < log_end:
+        return f"it is of messages from {header.begin_offset} to {header.end_offset}, which cannot be"
+    return None
 
 
 class IndexFile:
@@ -90,78 +150,47 @@ class IndexFile:
         return IndexEntry(*ENTRY.unpack(self.file.read(self.sizes.entries_at + number * ENTRY.size, ENTRY.size)))
 
     def rest(self) -> None:
-        """Give the descriptor back after a search."""
-        self.close()
-
-    def close(self) -> None:
-        """Give the descriptor back; using the file opens it again."""
+        """Give the descriptor back after a search; using the file opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
+    def close(self) -> None:
+        """Give back what the file takes."""
+        self.rest()
+
 
 class IndexWriter(IndexFile):
-    """The file that is being filled; one that has entries is loaded first.
+    """The file that is being filled; the slots of one that has entries are read first.
 
     Args:
         since_ms: of a new file, the end time of the full one before it: the first entry's seconds count from there.
-        has_slots: they are in the file, as an orderly stop leaves them; otherwise they are made of its entries.
+
+    Raises:
+        OSError: the file cannot be opened or read.
     """
 
     def __init__(
-        self,
-        disk: Disk,
-        path: Path,
-        sizes: IndexSizes,
-        header: IndexHeader = NO_ENTRIES,
-        since_ms: int = 0,
-        *,
-        has_slots: bool = False,
+        self, disk: Disk, path: Path, sizes: IndexSizes, header: IndexHeader = NO_ENTRIES, since_ms: int = 0
     ) -> None:
-        super().__init__(disk, path, sizes, header if has_slots else header._replace(used_slots=0))
+        super().__init__(disk, path, sizes, header)
         # Private memory, which costs nothing until it is touched. The numbers in it are as in the file, big-endian.
         self._memory = mmap.mmap(-1, sizes.slots * SLOT_SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._slots = memoryview(self._memory).cast("I")
         self._since_ms = since_ms
-        self._is_sound = has_slots or header.next_number <= 1
-        self._has_slots = has_slots
-        self._loaded_number = 1
+        try:
+            self.make()
+            if header != NO_ENTRIES:
+                self._read_slots()
+        except OSError:
+            self.close()
+            raise
 
-    @property
-    def is_loaded(self) -> bool:
-        """Return True if every entry has its slot."""
-        return self._loaded_number >= self.header.next_number
-
-    def load(self) -> None:
-        """Read the slots, or make those of some entries. Raises IndexDamaged: they do not follow one another; OSError."""
-        if self._has_slots:
-            for at in range(0, len(self._memory), _PIECE_SIZE):
-                piece = self.file.read(HEADER.size + at, min(_PIECE_SIZE, len(self._memory) - at))
-                if piece.count(0) < len(piece):
-                    self._memory[at : at + len(piece)] = piece
-            self._loaded_number = self.header.next_number
-            return
-        first, slot_count, slots = self._loaded_number, self.sizes.slots, self._slots
-        count = min(_LOADED_ENTRIES, self.header.next_number - first)
-        content = self.file.read(self.sizes.entries_at + first * ENTRY.size, count * ENTRY.size)
-        words = array("I", content)
-        hashes = words[0::5]
-        _turn(hashes)
-        numbers = array("I", range(first, first + count))
-        _turn(numbers)
-        previous = words[4::5]
-        damage = IndexDamaged(f"{self.path} is damaged between its entries {first} and {first + count}")
-        if 0 in hashes[first == 1 :] and _NOTHING in (
-            content[at : at + ENTRY.size] for at in range(0, len(content), ENTRY.size)
-        ):
-            raise damage
-        for key_hash, number, before in zip(hashes, numbers, previous, strict=True):
-            slot = key_hash % slot_count
-            if slots[slot] != before:
-                raise damage
-            slots[slot] = number
-        self.header = self.header._replace(used_slots=self.header.used_slots + previous.count(0))
-        self._loaded_number = first + count
+    def _read_slots(self) -> None:
+        for at in range(0, len(self._memory), _PIECE_SIZE):
+            piece = self.file.read(HEADER.size + at, min(_PIECE_SIZE, len(self._memory) - at))
+            if piece.count(0) < len(piece):
+                self._memory[at : at + len(piece)] = piece
 
     def _slot(self, slot: int) -> bytes:
         if self._memory.closed:
@@ -201,7 +230,6 @@ class IndexWriter(IndexFile):
             for slot, before in zip(reversed(changed), reversed(previous), strict=True):
                 slots[slot] = before
             raise
-        self._loaded_number = first + count
         self.header = IndexHeader(
             begin_ms=times_ms[0] if first <= 1 else header.begin_ms,
             end_ms=times_ms[-1],
@@ -240,26 +268,29 @@ class IndexWriter(IndexFile):
         words[4::5] = array("I", previous)
         return words.tobytes()
 
-    def finish(self, header: IndexHeader) -> None:
-        """Write slots and header, and return when the file is on the disk. May run on another thread. Raises OSError."""
+    def finish(self) -> None:
+        """Write slots, then the header, and return when the file is on the disk. May run on another thread. Raises OSError."""
+        # A crash in between leaves a file without entries, which is rebuilt.
+        self.file.write(0, bytes(HEADER.size))
+        self.file.sync()
         for at in range(0, len(self._memory), _PIECE_SIZE):
             piece = self._memory[at : at + _PIECE_SIZE]
-            # Holes stay holes, but after a crash: the file may have slots of entries that are gone.
-            if not self._is_sound or piece.count(0) < len(piece):
+            if piece.count(0) < len(piece):  # holes stay holes
                 self.file.write(HEADER.size + at, piece)
-        self.file.write(0, HEADER.pack(*header))
+        self.file.sync()
+        self.file.write(0, HEADER.pack(*self.header))
         self.file.sync()
 
     def rest(self) -> None:
         """Keep the descriptor while the next entries are coming."""
         if self._memory.closed:
-            self.close()
+            super().rest()
 
-    def release(self) -> None:
-        """Give the memory back, and the descriptor."""
+    def close(self) -> None:
+        """Give back the memory as well."""
         self._slots.release()
         self._memory.close()
-        self.close()
+        super().close()
 
 
 def _turned(code: str, numbers: Sequence[int]) -> array[int]:

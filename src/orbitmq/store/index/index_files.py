@@ -1,8 +1,7 @@
 """The index files of a store, oldest first: which of them agree with the log, and how the next one is begun.
 
 A file that cannot be what was written is removed, together with those after it, and the index is built again from the log
-from there on. After a stop that was not orderly only that is trusted which the note `indexed`, or for full files of Java's
-the checkpoint, covers.
+from there on. After a stop that was not orderly those full files are trusted that the checkpoint covers.
 
 Source: Java IndexService; docs/formats/index_file.md.
 """
@@ -16,8 +15,7 @@ from time import localtime, strftime
 
 from orbitmq.clock import Clock
 from orbitmq.store.disk import Disk
-from orbitmq.store.index.index_file import IndexFile, IndexWriter
-from orbitmq.store.index.layout import IndexNote, IndexSizes, flaw_of
+from orbitmq.store.index.index_file import IndexFile, IndexSizes, IndexWriter, flaw_of
 
 log = logging.getLogger(__name__)
 
@@ -52,68 +50,41 @@ class IndexFiles:
         self._clock = clock
         self._record_end = record_end
         self._newest_name = ""
-        """Of all files that there have been: what covered a removed one must not cover another one of its name."""
+        """Of all files that there have been: names rise, also when the clock does not."""
 
     @property
     def last(self) -> IndexFile | None:
         """The newest file."""
         return self.files[-1] if self.files else None
 
-    @property
-    def unloaded(self) -> IndexWriter | None:
-        """The newest file, while not all of its slots are made."""
-        last = self.last
-        return last if isinstance(last, IndexWriter) and not last.is_loaded else None
-
-    def load(self, note: IndexNote | None, *, is_clean: bool, full_ms: int, log_min: int, log_end: int) -> int:
+    def load(self, *, is_clean: bool, full_ms: int, log_min: int, log_end: int) -> int:
         """Find the files, and decide which are trusted.
 
         Args:
             is_clean: the broker's last stop was orderly, ours or Java's.
-            full_ms: full files that end before this time are on the disk, says the checkpoint.
+            full_ms: full files that end at this time or before are on the disk, says the checkpoint.
 
         Returns:
             Where the index goes on, in bytes of the log.
         """
         names = [name for name in self._disk.names(self._directory) if is_index_name(name)]
         self.files = [IndexFile(self._disk, self._directory / name, self._sizes) for name in names]
-        self._newest_name = max([*names, "" if note is None else note.file])
-        is_settled = is_clean and (note is None or note.is_whole)
+        self._newest_name = max(names, default="")
         after = 0
         for file in self.files:
-            flaw = self._flaw(file, None if is_settled else note, is_settled, full_ms)
-            flaw = flaw or flaw_of(file.header, self._sizes, after, log_end)
+            flaw = self._flaw(file, is_clean, full_ms) or flaw_of(file.header, self._sizes, after, log_end)
             if flaw is not None:
                 self.remove_from(file.path.name, flaw)
                 break
             after = file.header.end_offset
-        last = self.last
-        if note is not None and (note.file, note.header) == (
-            ("", note.header) if last is None else (last.path.name, last.header)
-        ):
-            position = note.position
-            is_place = position <= log_min or position == log_end or self._record_end(position) > 0
-            position = max(position, log_min) if is_place else self.behind_last(log_min)
-        else:
-            position = self.behind_last(log_min)
-        last = self.last
-        if last is not None and not last.is_full:
-            self.files[-1] = IndexWriter(self._disk, last.path, self._sizes, last.header, has_slots=is_settled)
-        return position
+        return self.behind_last(log_min)
 
-    def _flaw(self, file: IndexFile, note: IndexNote | None, is_settled: bool, full_ms: int) -> str | None:
+    def _flaw(self, file: IndexFile, is_clean: bool, full_ms: int) -> str | None:
         """Read a file's header; return why it is not covered, None when it is."""
-        name = file.path.name
         if not file.has_size:
             return f"it has not the configured {self._sizes.file_size} bytes"
         file.load_header()
-        if note is None:
-            is_covered = is_settled or (file.is_full and file.header.end_ms < full_ms)
-        else:
-            is_covered = name <= note.file
-            if name == note.file:
-                file.header = note.header
-        return None if is_covered else _UNFINISHED
+        return None if is_clean or (file.is_full and file.header.end_ms <= full_ms) else _UNFINISHED
 
     def behind_last(self, log_min: int) -> int:
         """Return the place behind the last message that has entries; files whose last message is not in the log go."""
@@ -128,18 +99,15 @@ class IndexFiles:
     def writer(self) -> IndexWriter:
         """Return the file that is being filled; the next one where the last is full. Raises OSError."""
         last = self.last
-        if isinstance(last, IndexWriter) and not last.is_full:
+        if last is not None and not last.is_full:
+            if not isinstance(last, IndexWriter):  # as an orderly stop has left it
+                last = self.files[-1] = IndexWriter(self._disk, last.path, self._sizes, last.header)
             return last
         name = index_name(self._clock())
         if name <= self._newest_name:
             name = f"{int(self._newest_name) + 1:0{_NAME_LENGTH}d}"
         since_ms = 0 if last is None else last.header.end_ms
         writer = IndexWriter(self._disk, self._directory / name, self._sizes, since_ms=since_ms)
-        try:
-            writer.make()  # an error comes before it counts
-        except OSError:
-            writer.release()
-            raise
         self._newest_name = name
         self.files.append(writer)
         return writer
@@ -147,7 +115,7 @@ class IndexFiles:
     def seal(self, writer: IndexWriter) -> None:
         """Put a full file that is on the disk in the place of its writer."""
         self.files[self.files.index(writer)] = IndexFile(self._disk, writer.path, self._sizes, writer.header)
-        writer.release()
+        writer.close()
 
     def remove_from(self, name: str, why: str) -> None:
         """Remove a file and those after it, the last one first: no gap comes to be. May run on another thread.
@@ -159,7 +127,7 @@ class IndexFiles:
             file = self.files[-1]
             self._disk.remove(file.path)
             self.files.pop()
-            _give_back(file)
+            file.close()
             level = logging.INFO if why == _UNFINISHED else logging.WARNING
             log.log(level, "the index file %s is rebuilt from the log: %s", file.path, why)
 
@@ -172,8 +140,4 @@ class IndexFiles:
     def close(self) -> None:
         """Close every file."""
         for file in self.files:
-            _give_back(file)
-
-
-def _give_back(file: IndexFile) -> None:
-    file.release() if isinstance(file, IndexWriter) else file.close()
+            file.close()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orbitmq.model.topic import TIMER_TOPIC
-from orbitmq.store.index.layout import IndexSizes
+from orbitmq.store.index.index_file import IndexSizes
 from orbitmq.store.inspection.derived_check import check_index, check_timers
 from orbitmq.store.inspection.issues import (
     RESTORE,
@@ -35,7 +35,7 @@ from orbitmq.store.inspection.layout import (
     usual_size,
 )
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
-from orbitmq.store.inspection.queue_check import QueueCheck, QueueFiles, Ranges
+from orbitmq.store.inspection.queue_check import QueueCheck, QueueFiles
 from orbitmq.store.inspection.reading import ReadOnlyFile, is_running, read_small
 from orbitmq.store.inspection.small_files import SMALL_SIZE_MAX, check_small_files
 from orbitmq.store.lmq import lmq_forms
@@ -111,14 +111,13 @@ class StoreCheck:
             QueueFiles(root / "consumequeue", sizes.of_queues(root)),
             has_other_tag_codes="consumequeue_ext" in list_names(root),
             late_from=late_from,
-            is_live=self.is_live,
             topics=topics,
         )
         self._sizes = sizes
         files = commit_log_files(self._log_files, self._segment_size)
         self._walk = LogWalk(files, check_record_crc=check_record_crc, on_read=on_read)
         self._start = files[0].base if files else 0
-        self._damages = Ranges()
+        self._damages: list[tuple[int, int]] = []
         self._stored_at_ms = 0
         self._is_orderly = is_orderly
         self._is_damaged_at_end = False
@@ -128,8 +127,15 @@ class StoreCheck:
         """Yield what is found, file after file."""
         yield from self._check_log()
         if self.is_live:
-            self._damages.add(self._walk.end, _EVERYTHING)
-        yield from self.queues.issues(self._damages, self._start, self._walk.end)
+            self._damages.append((self._walk.end, _EVERYTHING))
+        self.queues.read_behind(self._damages, self._start, self._walk.end)
+        facts = LogFacts(
+            self._start, self._walk.end, self._stored_at_ms, self._is_damaged_at_end, self.queues.entries_end
+        )
+        lost = None if self.is_live else check_log_end(self._checkpoint, facts, self._file_at(facts.end))
+        wrong = None if self.is_live or lost is not None else check_checkpoint(self._checkpoint, facts)
+        yield from (issue for issue in (lost, wrong) if issue is not None)
+        yield from self.queues.issues(is_log_cut=lost is not None)
         log_end = _EVERYTHING if self.is_live else self._walk.end
         yield from check_index(self._root, self._sizes.index, log_end, is_settled=self._is_orderly)
         yield from check_timers(
@@ -139,7 +145,6 @@ class StoreCheck:
             is_live=self.is_live,
             is_settled=self._is_orderly,
         )
-        yield from self._check_end()
         yield from check_small_files(self._root, self._start, is_live=self.is_live)
         names = list_names(self._root)
         yield from (note(name, what) for name, what in NOT_CHECKED.items() if name in names)
@@ -148,7 +153,7 @@ class StoreCheck:
         yield from self._check_sizes()
         for found in self._walk.run():
             if isinstance(found, Damage):
-                self._damages.add(found.start, found.end)
+                self._damages.append((found.start, found.end))
                 self._is_damaged_at_end = found.is_tail
                 if not (self.is_live and (found.is_tail or self._is_cleaned(found))):
                     yield self._damage(found)
@@ -177,26 +182,6 @@ class StoreCheck:
             return Issue(self._file_at(damage.start), damage.start, what, START_CUTS)
         what = f"{size} bytes are not records ({damage.reason})"
         return Issue(self._file_at(damage.start), damage.start, what, RESTORE)
-
-    def _check_end(self) -> Iterator[Issue]:
-        """Judge the log's end, the checkpoint, and entries that lead behind the end, as one."""
-        if self.is_live:
-            return
-        facts = LogFacts(
-            self._start,
-            self._walk.end,
-            self._stored_at_ms,
-            self._is_damaged_at_end,
-            self.queues.entries_end,
-        )
-        lost = check_log_end(self._checkpoint, facts, self._file_at(facts.end))
-        if lost is not None:
-            yield lost
-            return
-        yield from self.queues.behind
-        wrong = check_checkpoint(self._checkpoint, facts)
-        if wrong is not None:
-            yield wrong
 
     def _file_at(self, offset: int) -> str:
         """Return the file that holds a byte of the log, or should."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from orbitmq.store.index.index_file import HEADER, NO_ENTRIES, IndexSizes, flaw_of, parse_header
 from orbitmq.store.index.index_files import is_index_name
-from orbitmq.store.index.layout import HEADER, NO_ENTRIES, IndexSizes, flaw_of, parse_header, parse_note
 from orbitmq.store.inspection.issues import DIFFERS, REBUILD, RESTORE, Issue, note
-from orbitmq.store.inspection.layout import SizedFile, list_names, log_files, usual_size
+from orbitmq.store.inspection.layout import SizedFile, list_names, log_files, size_of, usual_size
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
 from orbitmq.store.log.segment import segment_name
 from orbitmq.store.timers.checkpoint import BODY_SIZE, TimerCheckpoint, parse_timer_checkpoint
 from orbitmq.store.timers.wheel import SLOT_COUNT, SLOT_SIZE
 
 DELIVERED_AGAIN = f"{RESTORE}; without it the next start delivers again what is in the timer log"
-_NOTE_SIZE_MAX = 4096
 _TIMER_LOG_FILE_SIZE = 100 * 1024 * 1024
 _CHECKPOINT_SIZE_MAX = 1 << 20
 _WHEEL_SIZE = 2 * SLOT_COUNT * SLOT_SIZE
@@ -27,33 +26,23 @@ def check_index(root: Path, sizes: IndexSizes | None, log_end: int, *, is_settle
 
     Args:
         sizes: of the files; None: it is not known whether they have Java's usual ones.
-        is_settled: the last stop was orderly, and no broker runs. Otherwise files are as far as the file `indexed` says.
+        is_settled: the last stop was orderly, and no broker runs. Otherwise the first file that is not full ends the check:
+            it is being filled, or the next start rebuilds it.
     """
-    try:
-        covered = None if is_settled else parse_note(read_small(root / "indexed", _NOTE_SIZE_MAX) or b"")
-    except OSError:
-        covered = None
-    names, after = list_names(root / "index"), 0
-    for name in names:
+    known, after = sizes or IndexSizes(), 0
+    for name in filter(is_index_name, list_names(root / "index")):
         path = f"index/{name}"
-        if not is_index_name(name):
-            yield note(path, "is not an index file, and not checked")
-            continue
-        if covered is not None and name > covered.file:
-            return  # begun shortly before the broker's end: the next start writes it again
         try:
             with ReadOnlyFile(root / path) as file:
                 size, header = file.size, parse_header(file.read(0, HEADER.size).ljust(HEADER.size, b"\0"))
         except OSError:
             size, header = 0, NO_ENTRIES
-        if sizes is None and size != IndexSizes().file_size:
-            yield note(path, f"has {size} bytes, and is not checked", "name the broker's settings with -c")
-            continue
-        if covered is not None and name == covered.file:
-            header = covered.header
-        known = sizes or IndexSizes()
-        is_begun = header == NO_ENTRIES and name == names[-1]
-        if size != known.file_size or (not is_begun and flaw_of(header, known, after, log_end) is not None):
+        if sizes is None and size != known.file_size:
+            yield note("index", "is not checked: its files have other sizes", "name the broker's settings with -c")
+            return
+        if not is_settled and header.next_number < known.entries:
+            return
+        if size != known.file_size or flaw_of(header, known, after, log_end) is not None:
             yield Issue(path, None, DIFFERS, REBUILD)
             return
         after = header.end_offset
@@ -77,48 +66,32 @@ def check_timers(
         return
     try:
         content = read_small(root / _CHECKPOINT, _CHECKPOINT_SIZE_MAX)
-    except OSError as error:
-        yield Issue(_CHECKPOINT, 0, f"cannot be read: {error}", DELIVERED_AGAIN)
+    except OSError:
         content = b""
-    else:
-        if (files and is_settled) or content is not None:
-            yield from _check_checkpoint(content, queue_end if is_settled else None, has_log=bool(files))
     checkpoint = parse_timer_checkpoint(content or b"")
-    differing = _differing_file(files, file_size, checkpoint)
-    if differing is not None:
-        yield Issue(differing, None, DIFFERS, REBUILD)
-    elif files:
-        try:
-            with ReadOnlyFile(root / _WHEEL) as wheel:
-                if wheel.size != _WHEEL_SIZE:
-                    yield Issue(_WHEEL, None, DIFFERS, REBUILD)
-        except FileNotFoundError:
-            yield note(_WHEEL, "is not there: the next start makes it from the timer log")
-        except OSError:
-            yield Issue(_WHEEL, None, DIFFERS, REBUILD)
-
-
-def _check_checkpoint(content: bytes | None, queue_end: int | None, *, has_log: bool) -> Iterator[Issue]:
     if content is None:
-        yield Issue(_CHECKPOINT, None, "is missing", DELIVERED_AGAIN)
-        return
-    checkpoint = parse_timer_checkpoint(content)
-    if len(content) < BODY_SIZE:
-        yield Issue(_CHECKPOINT, 0, f"has {len(content)} bytes of {BODY_SIZE}", DELIVERED_AGAIN)
-    elif not any(checkpoint[:4]):
-        if has_log:
-            yield Issue(_CHECKPOINT, 0, "holds nothing that can be", DELIVERED_AGAIN)
-    elif queue_end is not None and checkpoint.queue_offset > queue_end:
+        if files and is_settled:
+            yield Issue(_CHECKPOINT, None, "is missing", DELIVERED_AGAIN)
+    elif len(content) < BODY_SIZE or (files and not any(checkpoint[:4])):
+        yield Issue(_CHECKPOINT, 0, "cannot be used", DELIVERED_AGAIN)
+    elif is_settled and queue_end is not None and checkpoint.queue_offset > queue_end:
         what = f"says that {checkpoint.queue_offset} messages of the timers' queue are in the wheel; it ends at {queue_end}"
         yield Issue(_CHECKPOINT, 16, what, RESTORE)
+    differing = _differing_file(root, files, file_size, checkpoint)
+    if differing is not None:
+        yield Issue(differing, None, DIFFERS, "the next start rebuilds it")
 
 
-def _differing_file(files: list[SizedFile], file_size: int | None, checkpoint: TimerCheckpoint) -> str | None:
-    """Return the first file of the timer log that has not its size, or is not there."""
+def _differing_file(
+    root: Path, files: list[SizedFile], file_size: int | None, checkpoint: TimerCheckpoint
+) -> str | None:
+    """Return the first file of the timer log that has not its size, or is not there; or the wheel, if it has not its size."""
     size = file_size or usual_size((file.size for file in files), _TIMER_LOG_FILE_SIZE)
     end = files[0].base if files else 0
     for file in files:
         if file.base != end or file.size != size:
             return f"timerlog/{segment_name(min(end, file.base))}"
         end += size
-    return f"timerlog/{segment_name(end)}" if files and end < checkpoint.log_position else None
+    if files and end < checkpoint.log_position:
+        return f"timerlog/{segment_name(end)}"
+    return _WHEEL if files and size_of(root / _WHEEL) not in (None, _WHEEL_SIZE) else None

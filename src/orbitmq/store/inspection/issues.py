@@ -63,18 +63,14 @@ def check_checkpoint(content: bytes | None, log: LogFacts) -> Issue | None:
     slow = "the next start reads the whole log; `orbitmq store rebuild` writes a new one"
     if log.end == log.start:
         return None
-    if content is None:
-        return note("checkpoint", "is missing", slow)
-    if len(content) < LAYOUT_SIZE:
-        return Issue("checkpoint", None, f"has {len(content)} bytes of {LAYOUT_SIZE}", slow)
-    checkpoint = parse_checkpoint(content)
-    if not any(checkpoint[:5]):
-        return note("checkpoint", "holds zeros alone", slow)
+    checkpoint = parse_checkpoint(content or b"")
+    if content is None or (len(content) >= LAYOUT_SIZE and not any(checkpoint[:5])):
+        return note("checkpoint", "is missing" if content is None else "holds zeros alone", slow)
     newest = max(checkpoint.commit_log_ms, checkpoint.consume_queue_ms, checkpoint.index_ms)
     is_beyond = max(checkpoint.durable_offset, checkpoint.entries_end or 0) > log.end or newest > log.stored_at_ms
-    if min(checkpoint[:5]) < 0 or (is_beyond and not log.is_damaged_at_end and log.entries_end <= log.end):
-        what = f"covers {checkpoint.durable_offset} bytes and messages up to {newest} ms: the log ends at {log.end}"
-        return Issue("checkpoint", 0, f"{what}, with a message of {log.stored_at_ms} ms", slow)
+    is_wrong = is_beyond and not log.is_damaged_at_end and log.entries_end <= log.end
+    if len(content) < LAYOUT_SIZE or min(checkpoint[:5]) < 0 or is_wrong:
+        return Issue("checkpoint", None, DIFFERS, slow)
     return None
 
 
@@ -91,13 +87,3 @@ def check_log_end(content: bytes | None, log: LogFacts, file: str) -> Issue | No
     missing = durable - log.end
     what = f"the log ends here, and {missing} bytes are missing that were on the disk"
     return Issue(file, log.end, what, f"{RESTORE}, or start the broker with acceptLogEnd={log.end} to go on without")
-
-
-def check_lines(path: str, content: bytes, understood_count: int, remedy: str) -> Issue | None:
-    """Judge a file of lines by how many of them could be understood."""
-    count = len([line for line in content.split(b"\n") if line])
-    if not content:
-        return Issue(path, 0, "is empty", remedy)
-    if understood_count < count or not content.endswith(b"\n"):
-        return Issue(path, 0, f"{max(count - understood_count, 1)} of {count} lines cannot be read", remedy)
-    return None

@@ -56,7 +56,7 @@ def log_files(directory: Path) -> list[SizedFile]:
     found = []
     for name in list_names(directory):
         if is_log_name(name):
-            size = _size(directory / name)
+            size = size_of(directory / name)
             if size is not None:
                 found.append(SizedFile(int(name), size, directory / name))
     return found
@@ -86,7 +86,7 @@ def queue_directories(directory: Path) -> Iterator[tuple[QueueKey, Path]]:
                 yield (topic, int(name)), directory / topic / name
 
 
-def _size(path: Path) -> int | None:
+def size_of(path: Path) -> int | None:
     """Return a regular file's size in bytes; None for anything else."""
     try:
         status = path.lstat()

@@ -8,30 +8,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from orbitmq.errors import InvalidArgument, StoreError
+from orbitmq.errors import StoreError
 from orbitmq.model.delay_levels import DELAY_LEVELS, DelayLevels
 from orbitmq.model.message import Host
 from orbitmq.store.disk import Disk
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.inspection.check import Sizes
-from orbitmq.store.inspection.derived_check import check_timers
 from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files, queue_directories
 from orbitmq.store.inspection.log_walk import Damage, LogWalk
 from orbitmq.store.lmq import lmq_forms
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.log.commit_log import CommitLog
 from orbitmq.store.queues.consume_queue import UNIT, ConsumeQueue
-from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, check_directory_name
+from orbitmq.store.queues.consume_queues import ConsumeQueues, QueueKey, is_directory_name
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import Rebuild, RebuildMark
 from orbitmq.store.sync.checkpoint import StoreCheckpoint, format_checkpoint, parse_checkpoint
 from orbitmq.store.sync.entry_sync import sync_entries
 from orbitmq.store.values import Dispatched
-from orbitmq.wire.messages.record import Record
 
 log = logging.getLogger(__name__)
 
@@ -77,11 +76,10 @@ def rebuild_store(
     """
     check_is_store(root)
     disk = disk or LocalDisk()
-    lock = disk.lock(root / "lock")
-    try:
-        return _QueueRebuild(root, sizes, delay_levels, disk, on_size, on_read).run(topics)
-    finally:
-        lock.close()
+    with closing(disk.lock(root / "lock")):
+        rebuild = _QueueRebuild(root, sizes, delay_levels, disk, on_size, on_read)
+        with closing(rebuild.commit_log.log), closing(rebuild.queues):
+            return rebuild.run(topics)
 
 
 class _QueueRebuild:
@@ -100,8 +98,8 @@ class _QueueRebuild:
         found = log_files(root / "commitlog")
         segment_size = sizes.of_log(found)
         self._log_files = commit_log_files(found, segment_size)
-        self._commit_log = CommitLog(disk, root / "commitlog", segment_size, store_host=_NO_HOST)
-        self._queues = ConsumeQueues(
+        self.commit_log = CommitLog(disk, root / "commitlog", segment_size, store_host=_NO_HOST)
+        self.queues = ConsumeQueues(
             disk, root / "consumequeue", sizes.of_queues(root) // UNIT.size, delay_levels=delay_levels
         )
         self._mark = RebuildMark(disk, root / "rebuild")
@@ -109,18 +107,10 @@ class _QueueRebuild:
         self._unplaced_count = self._record_count = self._damage_count = 0
         self._keys: set[QueueKey] = set()
         self._stored_at_ms = self._end = 0
-        self._timer_log_file_size = sizes.timer_log_file_size
         on_size(2 * sum(file.size for file in found))
 
     def run(self, topics: Collection[str] | None) -> Rebuilt:
-        try:
-            return self._run(topics)
-        finally:
-            self._commit_log.log.close()
-            self._queues.close()
-
-    def _run(self, topics: Collection[str] | None) -> Rebuilt:
-        commit_log = self._commit_log
+        commit_log = self.commit_log
         commit_log.log.load()
         commit_log.end = commit_log.log.written_end()
         self._walk()
@@ -131,29 +121,16 @@ class _QueueRebuild:
         keys |= marked.keys()
         ends = {key: self._end_without_messages(key, marked) for key in sorted(keys)}
         self._mark.write(ends)
-        rebuild = Rebuild(self._queues, ends, self._count_unplaced, sync_entries)
+        rebuild = Rebuild(self.queues, ends, self._count_unplaced, sync_entries)
         rebuild.run(commit_log, self._deletions, self._on_read)
         if topics is None:
             self._write_checkpoint()
-            # The next start indexes the log again, in the background.
+            # The next start writes both again. It judges the timer log itself: one that is read again may deliver messages
+            # twice that have waited in several turns.
             self._disk.remove(self._root / "index")
-            self._disk.remove(self._root / "indexed")
-            self._remove_timers()
+            self._disk.remove(self._root / "timerwheel")
         self._mark.remove()
         return Rebuilt(len(ends), self._record_count, self._unplaced_count, self._damage_count, topics is None)
-
-    def _remove_timers(self) -> None:
-        """Have the wheel written again from the timer log, which goes only if it is wrong.
-
-        A log that is read again may deliver messages twice that have waited in several turns. The checkpoint stays: it alone
-        knows what has been delivered.
-        """
-        is_orderly = not self._disk.exists(self._root / "abort")
-        issues = check_timers(self._root, self._timer_log_file_size, None, is_live=False, is_settled=is_orderly)
-        is_log_wrong = any(issue.path.startswith("timerlog/") for issue in issues)
-        self._disk.remove(self._root / "timerwheel")
-        if is_log_wrong:
-            self._disk.remove(self._root / "timerlog")
 
     def _walk(self) -> None:
         """Find out which queues there have to be: all of them are named before the first is touched."""
@@ -167,15 +144,16 @@ class _QueueRebuild:
             self._stored_at_ms = max(self._stored_at_ms, found.stored_at_ms)
             for form in (found, *lmq_forms(found)):
                 is_deleted = self._deletions.covers(form.topic, form.physical_offset)
-                if not is_deleted and is_queued(form.sys_flag) and _has_queue(form):
+                has_queue = is_directory_name(form.topic) and form.queue_id >= 0
+                if has_queue and not is_deleted and is_queued(form.sys_flag):
                     self._keys.add((form.topic, form.queue_id))
         self._end = walk.end
 
     def _end_without_messages(self, key: QueueKey, marked: dict[QueueKey, int]) -> int:
         """Return where a queue goes on if all of its messages were deleted with the log's first files."""
-        if not self._commit_log.min_offset:
+        if not self.commit_log.min_offset:
             return 0
-        queue: ConsumeQueue = self._queues.make(*key)
+        queue: ConsumeQueue = self.queues.make(*key)
         try:
             queue.load()
         except StoreError as error:
@@ -190,19 +168,11 @@ class _QueueRebuild:
         durable = old.durable_offset if old.durable_offset <= self._end else 0
         if self._disk.exists(self._root / "abort"):
             # The process that wrote these bytes did not see them on the disk: a sync may have failed unseen.
-            self._commit_log.rewrite(durable, self._end)
-        self._commit_log.log.sync(self._commit_log.min_offset, self._end)
+            self.commit_log.rewrite(durable, self._end)
+        self.commit_log.log.sync(self.commit_log.min_offset, self._end)
         index_ms = old.index_ms if 0 <= old.index_ms <= self._stored_at_ms else 0
         fresh = StoreCheckpoint(self._stored_at_ms, self._stored_at_ms, index_ms, self._end, self._end, self._end)
         self._disk.write(path, format_checkpoint(fresh))
 
     def _count_unplaced(self, message: Dispatched) -> None:
         self._unplaced_count += 1
-
-
-def _has_queue(record: Record) -> bool:
-    try:
-        check_directory_name(record.topic)
-    except InvalidArgument:
-        return False
-    return record.queue_id >= 0

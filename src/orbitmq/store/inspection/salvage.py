@@ -12,7 +12,7 @@ what it had appended, from the place that the file `quarantine/salvage` names, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from orbitmq.model.message import Host
 from orbitmq.model.topic import is_reserved_topic
 from orbitmq.store.disk import Disk
 from orbitmq.store.inspection.layout import check_is_store, commit_log_files, log_files
-from orbitmq.store.inspection.log_walk import LogFile, LogWalk
+from orbitmq.store.inspection.log_walk import LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
 from orbitmq.store.inspection.salvage_rules import SALVAGED_FROM, Classification, classify, draft_of
 from orbitmq.store.inspection.small_files import quarantined, records_in
@@ -29,7 +29,7 @@ from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.quarantine import NOTE_ENDING
 from orbitmq.store.queues.deletions import Deletions
 from orbitmq.store.store import Store
-from orbitmq.store.values import NO_HOST, StoreConfig
+from orbitmq.store.values import NO_HOST, Draft, StoreConfig
 from orbitmq.wire.messages.properties import find_property
 from orbitmq.wire.messages.record import BODY_AT, Record, parse_record
 
@@ -46,15 +46,6 @@ class Salvaged(NamedTuple):
     record_count: int
 
 
-class _Found(NamedTuple):
-    """A record that was set aside, and what is to become of it."""
-
-    record: Record
-    place: bytes
-    """Its old place: the file, a colon, its offset."""
-    classification: Classification
-
-
 def plan_salvage(
     root: Path, config: StoreConfig, *, topics: Collection[str] | None = None
 ) -> Iterator[tuple[Path, Record, Classification]]:
@@ -68,11 +59,10 @@ def plan_salvage(
         OSError: a file cannot be read.
     """
     check_is_store(root)
-    deletions = Deletions(LocalDisk(), root / "deleted")
-    classifier = _Classifier(root, config.segment_size, deletions, topics, _journal(root))
+    classifier = _Classifier(root, config.segment_size, topics, _journal(root))
     for path in quarantined(root):
-        for found in classifier.of(path):
-            yield path, found.record, found.classification
+        for record, classification in classifier.of(path):
+            yield path, record, classification
 
 
 def salvage(
@@ -81,13 +71,11 @@ def salvage(
     *,
     topics: Collection[str] | None = None,
     disk: Disk | None = None,
-    on_record: Callable[[Record], None] = lambda record: None,
 ) -> list[Salvaged]:
     """Append what was set aside to the log of a stopped broker, and move the files that are done.
 
     Args:
         topics: the topics that there are; None: unknown.
-        on_record: told about each record that was looked at.
 
     Returns:
         What became of the records, by file and topic.
@@ -101,7 +89,7 @@ def salvage(
     # The store is opened as a broker opens it: its locks are taken, and what a crash has left is recovered first.
     store = Store.open(config, store_host=_store_host(root), disk=disk)
     try:
-        return _Salvage(root, config, store, disk, topics, on_record).run()
+        return _Salvage(root, config, store, disk, topics).run()
     finally:
         store.close()
 
@@ -114,12 +102,10 @@ class _Salvage:
         store: Store,
         disk: Disk,
         topics: Collection[str] | None,
-        on_record: Callable[[Record], None],
     ) -> None:
         self._root = root
         self._store = store
         self._disk = disk
-        self._on_record = on_record
         self._journal = root / "quarantine" / JOURNAL
         self._paths = quarantined(root)
         start = _journal(root)
@@ -127,21 +113,18 @@ class _Salvage:
             # Before the first message: whatever follows in the log may be one that was brought back.
             start = store.max_physical_offset
             disk.write(self._journal, b"%d\n" % start)
-        deletions = Deletions(disk, root / "deleted")
-        self._classifier = _Classifier(root, config.segment_size, deletions, topics, start)
+        self._classifier = _Classifier(root, config.segment_size, topics, start)
 
     def run(self) -> list[Salvaged]:
         counts: Counter[tuple[str, str, Classification]] = Counter()
         is_all_done = True
         for path in self._paths:
             is_done = True
-            for found in self._classifier.of(path):
-                classification = (
-                    self._append(found) if found.classification is Classification.BRING_BACK else found.classification
-                )
+            for record, classification in self._classifier.of(path):
+                if classification is Classification.BRING_BACK:
+                    classification = self._append(draft_of(record, _place_of(path, record)))
                 is_done = is_done and not classification.keeps_file
-                counts[str(path.relative_to(self._root)), found.record.topic, classification] += 1
-                self._on_record(found.record)
+                counts[str(path.relative_to(self._root)), record.topic, classification] += 1
             self._sync()
             if is_done:
                 self._move(path)
@@ -150,9 +133,9 @@ class _Salvage:
             self._disk.remove(self._journal)
         return [Salvaged(*key, count) for key, count in counts.items()]
 
-    def _append(self, found: _Found) -> Classification:
+    def _append(self, draft: Draft) -> Classification:
         try:
-            self._store.append(draft_of(found.record, found.place))
+            self._store.append(draft)
         except InvalidArgument:
             return Classification.DOES_NOT_FIT
         return Classification.BRING_BACK
@@ -182,34 +165,30 @@ class _Classifier:
         self,
         root: Path,
         segment_size: int,
-        deletions: Deletions,
         topics: Collection[str] | None,
         journal: int | None,
     ) -> None:
-        self._root = root
-        self._segment_size = segment_size
-        self._deletions = deletions
+        self._deletions = Deletions(LocalDisk(), root / "deleted")
         self._topics = topics
-        self._files = self._log_files()
+        self._files = commit_log_files(log_files(root / "commitlog"), segment_size)
         self._met: set[tuple[int, int, int, int]] = set()
         """Records that lie in an earlier file as well: by offset, size, time and checksum."""
         self._brought = set() if journal is None else self._brought_back(journal)
 
-    def of(self, path: Path) -> Iterator[_Found]:
+    def of(self, path: Path) -> Iterator[tuple[Record, Classification]]:
         """Yield the records of a file. Raises OSError."""
         for record in records_in(path):
-            place = f"{path.name}:{record.physical_offset}".encode()
             key = (record.physical_offset, record.size, record.stored_at_ms, record.body_crc)
             classification = classify(
                 record,
                 is_met=key in self._met,
-                is_brought_back=place in self._brought,
+                is_brought_back=_place_of(path, record) in self._brought,
                 is_in_log=self._is_in_log(record),
                 is_deleted=self._deletions.covers(record.topic, record.physical_offset),
                 has_topic=self._topics is None or record.topic in self._topics or is_reserved_topic(record.topic),
             )
             self._met.add(key)
-            yield _Found(record, place, classification)
+            yield record, classification
 
     def _brought_back(self, start: int) -> set[bytes]:
         """Return the old places of what an interrupted salvage had appended."""
@@ -236,8 +215,10 @@ class _Classifier:
             return False
         return isinstance(there, Record) and there == record._replace(body=bytes(record.body))
 
-    def _log_files(self) -> list[LogFile]:
-        return commit_log_files(log_files(self._root / "commitlog"), self._segment_size)
+
+def _place_of(path: Path, record: Record) -> bytes:
+    """Return a record's old place: the file that holds it now, a colon, its offset."""
+    return f"{path.name}:{record.physical_offset}".encode()
 
 
 def _journal(root: Path) -> int | None:

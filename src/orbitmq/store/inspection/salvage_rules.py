@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import PropertyName
 from orbitmq.store.dispatch import is_queued
 from orbitmq.store.lmq import NUMBERS
-from orbitmq.store.queues.consume_queues import check_directory_name
+from orbitmq.store.queues.consume_queues import is_directory_name
 from orbitmq.store.values import Draft
 from orbitmq.wire.messages.record import Record
 
@@ -65,7 +64,7 @@ def classify(
         return Classification.DELETED
     if not is_queued(record.sys_flag):
         return Classification.UNDECIDED
-    if not _has_queue(record):
+    if not is_directory_name(record.topic) or record.queue_id < 0:
         return Classification.NO_QUEUE
     return Classification.BRING_BACK if has_topic else Classification.NO_TOPIC
 
@@ -86,11 +85,3 @@ def draft_of(record: Record, place: bytes) -> Draft:
         reconsume_times=record.reconsume_times,
         prepared_transaction_offset=record.prepared_transaction_offset,
     )
-
-
-def _has_queue(record: Record) -> bool:
-    try:
-        check_directory_name(record.topic)
-    except InvalidArgument:
-        return False
-    return record.queue_id >= 0 and "\0" not in record.topic

@@ -1,4 +1,4 @@
-"""The check of the small files next to the logs: begin, ends, rebuild, deleted, jumps, abort, lock, and what lies in quarantine."""
+"""The check of the small files next to the logs: begin, rebuild, deleted, jumps, abort, and what lies in quarantine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sized
 from pathlib import Path
 
-from orbitmq.store.inspection.issues import RESTORE, Issue, check_lines, note
+from orbitmq.store.inspection.issues import RESTORE, Issue, note
 from orbitmq.store.inspection.layout import list_names
 from orbitmq.store.inspection.log_walk import LogFile, LogWalk
 from orbitmq.store.inspection.reading import ReadOnlyFile, read_small
@@ -15,15 +15,21 @@ from orbitmq.store.log.segment import segment_name
 from orbitmq.store.log.start_offset import parse_start_offset
 from orbitmq.store.quarantine import NOTE_ENDING, REPLACED
 from orbitmq.store.queues.deletions import parse_deletions
-from orbitmq.store.queues.queue_ends import QueueEnds
 from orbitmq.store.queues.rebuild import parse_rebuild_mark
 from orbitmq.wire.messages.record import Record
 
-_PARSERS: Mapping[str, Callable[[bytes], Sized]] = {
-    "rebuild": parse_rebuild_mark,
-    "deleted": parse_deletions,
-    "jumps": parse_clock_jumps,
+_CHECKED: Mapping[str, tuple[Callable[[bytes], Sized], str]] = {
+    "rebuild": (
+        parse_rebuild_mark,
+        "start the broker, or run `orbitmq store rebuild`: either begins the rebuilding again",
+    ),
+    "deleted": (parse_deletions, f"{RESTORE}; without it deleted topics may come back"),
+    "jumps": (
+        parse_clock_jumps,
+        f"{RESTORE}; without it searches by time may miss messages that a wrong clock has stored",
+    ),
 }
+"""Files of lines: how many can be understood, and what to do about others."""
 SMALL_SIZE_MAX = 256 << 20
 QUARANTINED = "commitlog-"
 _ZEROS_CUT = 2
@@ -37,31 +43,17 @@ def check_small_files(root: Path, log_start: int, *, is_live: bool) -> Iterator[
         log_start: the CommitLog's first byte.
         is_live: a broker runs.
     """
-    is_orderly = not is_live and not (root / "abort").exists()
     yield from _check_begin(root, log_start)
-    ends = yield from _content(root, "ends")
-    if ends is not None and not QueueEnds.parse(ends).ends and ends != QueueEnds.parse(ends).format():
-        yield Issue("ends", 0, "cannot be read", "the next orderly stop writes it again")
-    for name, remedy in (
-        ("rebuild", "start the broker, or run `orbitmq store rebuild`: either begins the rebuilding again"),
-        ("deleted", f"{RESTORE}; without it deleted topics may come back"),
-        ("jumps", f"{RESTORE}; without it searches by time may miss messages that a wrong clock has stored"),
-    ):
+    for name, (parse, remedy) in _CHECKED.items():
         content = yield from _content(root, name)
         if content is not None:
-            count = len(_PARSERS[name](content))
-            damage = check_lines(name, content, count, remedy)
+            damage = _check_lines(name, content, len(parse(content)), remedy)
             if damage is not None:
                 yield damage
             elif name == "rebuild" and not is_live:
-                yield Issue(name, None, f"the rebuilding of {count} queues was interrupted", remedy)
-    if not is_live and not is_orderly:
+                yield Issue(name, None, f"the rebuilding of {len(parse(content))} queues was interrupted", remedy)
+    if not is_live and (root / "abort").exists():
         yield note("abort", "the last stop was not an orderly one", "the next start reads again what may be missing")
-    content = yield from _content(root, "lock")
-    if content is None:
-        yield note("lock", "is missing", "stop the broker and start it again" if is_live else "the next start makes it")
-    elif content != b"lock":
-        yield note("lock", "holds other bytes than `lock`", "the next start writes it")
     yield from check_quarantine(root)
 
 
@@ -129,16 +121,22 @@ def _reason_of(path: Path) -> object:
 def _check_begin(root: Path, log_start: int) -> Iterator[Issue]:
     """Yield what the broker knows of the log's start, and the log has not."""
     content = yield from _content(root, "begin")
-    if content is None:
-        if (root / "ends").exists():
-            yield note("begin", "is missing", "the next start writes it")
-        return
-    begin = parse_start_offset(content)
-    if begin is None:
+    begin = parse_start_offset(content or b"")
+    if content is not None and begin is None:
         yield Issue("begin", 0, "cannot be read", "the next start writes it again")
-    elif begin < log_start:
+    elif begin is not None and begin < log_start:
         what = f"the log began here, and begins at {log_start} now: files are missing"
         yield Issue(f"commitlog/{segment_name(begin)}", begin, what, RESTORE)
+
+
+def _check_lines(path: str, content: bytes, understood_count: int, remedy: str) -> Issue | None:
+    """Judge a file of lines by how many of them could be understood."""
+    count = len([line for line in content.split(b"\n") if line])
+    if not content:
+        return Issue(path, 0, "is empty", remedy)
+    if understood_count < count or not content.endswith(b"\n"):
+        return Issue(path, 0, f"{max(count - understood_count, 1)} of {count} lines cannot be read", remedy)
+    return None
 
 
 def _content(root: Path, name: str) -> Generator[Issue, None, bytes | None]:
@@ -147,4 +145,4 @@ def _content(root: Path, name: str) -> Generator[Issue, None, bytes | None]:
         return read_small(root / name, SMALL_SIZE_MAX)
     except OSError as error:
         yield Issue(name, None, f"cannot be read: {error.strerror}", RESTORE)
-        return b"lock" if name == "lock" else None
+        return None

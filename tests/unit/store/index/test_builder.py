@@ -10,8 +10,6 @@ import pytest
 
 from orbitmq.errors import StoreBusy
 from orbitmq.store import FlushMode, Store, StoreConfig
-from orbitmq.store.index.index_file import IndexWriter
-from orbitmq.store.index.layout import NO_ENTRIES
 from orbitmq.store.index.search import IndexQuery
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk, PowerCut
@@ -118,7 +116,7 @@ def test_damage_in_the_log_is_passed_over(disk: FakeDisk) -> None:
     store = indexed(disk)
     places = [store.append(keyed(number, "k")).physical_offset for number in range(10)]
     store.close()
-    for path in [path for path in disk.files if path.parent == INDEX or path.name == "indexed"]:
+    for path in [path for path in disk.files if path.parent == INDEX]:
         disk.remove(path)
     log = next(file for path, file in disk.files.items() if path.parent == ROOT / "commitlog")
     log.buffer[places[4] : places[4] + 30] = b"\xff" * 30
@@ -162,13 +160,13 @@ def test_a_stop_whose_index_does_not_get_to_the_disk_is_not_an_orderly_one(disk:
     assert numbers(store, "k") == [1]
     index = store.index
     assert index is not None
-    commit = index._commit_now
+    finish = index._finish_last
 
     def refuse() -> None:
         disk.failures["pwrite"] = OSError(errno.ENOSPC, "full")
-        commit()
+        finish()
 
-    index._commit_now = refuse  # type: ignore[method-assign]
+    index._finish_last = refuse  # type: ignore[method-assign]
     store.close()
     disk.failures.clear()
     assert disk.exists(ROOT / "abort")
@@ -214,22 +212,12 @@ class Life:
             elif chance < 0.95:
                 self.look(store)
             else:
-                self.commit(store)
+                assert store.index is not None
+                store.index._seal_now()
         if self.random.random() < 0.3:
             sent = self.sent
             store.close()
             self.kept = sent
-
-    def commit(self, store: Store) -> None:
-        """Do what the thread does now and then."""
-        index = store.index
-        assert index is not None
-        index._seal_now()
-        last = index._files.last
-        if store.durable_offset >= index._builder.position and (last is None or isinstance(last, IndexWriter)):
-            mark = index._builder.position, last, NO_ENTRIES if last is None else last.header
-            if last is None or last.is_loaded:
-                index._commits.commit(mark)
 
     def look(self, store: Store) -> None:
         found = [numbers(store, f"r{rest}", 10_000) for rest in range(3)]

@@ -16,10 +16,8 @@ from orbitmq.admin.client import AdminClient
 from orbitmq.errors import StoreBusy, StoreError, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.store import FlushMode, Store, StoreConfig
-from orbitmq.store.index import committing
 from orbitmq.store.index import index as module
 from orbitmq.store.index.builder import SLICE_SIZE
-from orbitmq.store.index.layout import parse_note
 from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.store.sync.checkpoint import parse_checkpoint
 from orbitmq.testing import FakeClock
@@ -114,19 +112,6 @@ async def test_full_files_get_to_the_disk_and_the_checkpoint_tells_it() -> None:
         await until(lambda: index.file_count > 4 and not index._builder.unsealed)
     assert parse_checkpoint(disk.read(ROOT / "checkpoint")).index_ms == 1000
     assert numbers(indexed(disk), "U99") == [99]
-
-
-async def test_what_is_indexed_is_noted_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "_COMMIT_S", 0.0)
-    async with attached() as (store, disk):
-        end = store.append(keyed(1)).end
-        await until(lambda: (note := parse_note(disk.read(ROOT / "indexed"))) is not None and note.position == end)
-        note = parse_note(disk.read(ROOT / "indexed"))
-        assert note is not None
-        assert not note.is_whole
-    note = parse_note(disk.read(ROOT / "indexed"))
-    assert note is not None
-    assert note.is_whole
 
 
 async def test_a_search_among_many_entries_of_other_keys_is_answered_in_turns() -> None:

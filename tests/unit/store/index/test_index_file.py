@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orbitmq.errors import IndexDamaged, NotWritten
-from orbitmq.store.index.index_file import IndexFile, IndexWriter
-from orbitmq.store.index.layout import NO_ENTRIES, IndexEntry, IndexHeader, IndexSizes
-from orbitmq.testing.fake_disk import FakeDisk
+from orbitmq.errors import NotWritten
+from orbitmq.store.index.index_file import (
+    HEADER,
+    NO_ENTRIES,
+    IndexEntry,
+    IndexFile,
+    IndexHeader,
+    IndexSizes,
+    IndexWriter,
+    flaw_of,
+    parse_header,
+)
+from orbitmq.testing.fake_disk import FakeDisk, PowerCut
 
 from .parts import INDEX
 
@@ -20,13 +31,11 @@ PATH = INDEX / "20260102030405006"
 
 
 def writer_of(disk: FakeDisk | None = None, since_ms: int = 0, sizes: IndexSizes = SIZES) -> IndexWriter:
-    writer = IndexWriter(disk or FakeDisk(), PATH, sizes, since_ms=since_ms)
-    writer.make()
-    return writer
+    return IndexWriter(disk or FakeDisk(), PATH, sizes, since_ms=since_ms)
 
 
 def commit(writer: IndexWriter) -> None:
-    writer.finish(writer.header)
+    writer.finish()
 
 
 def reader_of(disk: FakeDisk, sizes: IndexSizes = SIZES) -> IndexFile:
@@ -70,7 +79,6 @@ def test_batches_fill_a_file_as_java_fills_it_entry_by_entry(
 ) -> None:
     disk, plain, writer = FakeDisk(), PlainFile(since_ms), writer_of(since_ms=since_ms)
     writer = IndexWriter(disk, PATH, SIZES, since_ms=since_ms)
-    writer.make()
     time_ms, offset = 1_000_000, 0
     for batch in batches:
         hashes = [key_hash for key_hash, _ in batch]
@@ -113,39 +121,78 @@ def filled(disk: FakeDisk) -> IndexWriter:
     return writer
 
 
-@pytest.mark.parametrize("count", [1, 3, 5])
-def test_slots_are_made_of_the_entries_and_what_a_crash_left_behind_them_is_gone(count: int, disk: FakeDisk) -> None:
-    writer = filled(disk)
+def test_a_file_that_was_finished_is_filled_further(disk: FakeDisk) -> None:
+    commit(filled(disk))
+    writer = IndexWriter(disk, PATH, SIZES, reader_of(disk).header)
+    assert writer.put([1, 4], [5, 6], [6, 6]) == 2
+    assert [writer.entry(number).previous for number in (6, 7)] == [4, 0]
     commit(writer)
-    before = [writer.head(slot) for slot in range(SIZES.slots)]
-    loaded = IndexWriter(disk, PATH, SIZES, writer.header._replace(next_number=count + 1))
-    assert not loaded.is_loaded
-    loaded.load()
-    assert loaded.is_loaded
-    assert loaded.header.used_slots == [1, 0, 2, 0, 3][count - 1]
-    commit(loaded)
-    heads = [reader_of(disk).head(slot) for slot in range(SIZES.slots)]
-    assert [heads[slot] for slot in (1, 2, 3)] == {1: [1, 0, 0], 3: [3, 2, 0], 5: [4, 2, 5]}[count]
-    assert (heads == before) is (count == 5)
+    reader = reader_of(disk)
+    assert [reader.head(slot) for slot in range(SIZES.slots)] == [0, 6, 2, 5, 7, 0, 0]
+    assert reader.header == writer.header
 
 
-@pytest.mark.parametrize("lost", [3, 4])
-def test_entries_that_do_not_follow_one_another_are_damage(lost: int, disk: FakeDisk) -> None:
-    writer = filled(disk)
-    at = SIZES.entries_at + lost * 20
-    disk.files[PATH].buffer[at : at + 20] = bytes(20)
-    loaded = IndexWriter(disk, PATH, SIZES, writer.header)
-    with pytest.raises(IndexDamaged, match="between its entries 1 and 6"):
-        loaded.load()
+@pytest.mark.parametrize("seed", range(20))
+def test_a_header_with_entries_means_that_slots_and_entries_are_on_the_disk(seed: int) -> None:
+    disk, random = FakeDisk(), Random(seed)
+    commit(filled(disk))
+    writer = IndexWriter(disk, PATH, SIZES, reader_of(disk).header)
+    writer.put([1, 4], [5, 6], [6, 6])
+    disk.cut_at = disk.operation_count + random.randrange(1, 8)
+    with contextlib.suppress(PowerCut):
+        commit(writer)
+    reader = reader_of(disk.after_power_cut(random))
+    if reader.header != NO_ENTRIES:
+        count = reader.header.next_number
+        assert [reader.head(slot) for slot in (1, 2, 3, 4)] == ([4, 2, 5, 0] if count == 6 else [6, 2, 5, 7])
 
 
 def test_a_file_that_was_deleted_is_not_made_again_by_looking_at_it(disk: FakeDisk) -> None:
     writer = filled(disk)
     commit(writer)
-    writer.release()
+    writer.close()
     assert (writer.head(1), writer.head(2)) == (4, 2)  # from the disk
     writer.rest()
     disk.remove(PATH)
     with pytest.raises(FileNotFoundError):
         writer.head(1)
     assert PATH not in disk.files
+
+
+TEN = IndexSizes(10, 20)
+GOOD = IndexHeader(begin_ms=1000, end_ms=2000, begin_offset=0, end_offset=500, used_slots=3, next_number=5)
+
+
+def test_sizes_are_javas() -> None:
+    assert IndexSizes().file_size == 420_000_040
+    assert (TEN.entries_at, TEN.file_size) == (80, 480)
+
+
+@pytest.mark.parametrize("count", [0, 1, -5])
+def test_a_file_without_entries_begins_with_number_1(count: int) -> None:
+    assert parse_header(HEADER.pack(0, 0, 0, 0, 0, count)) == NO_ENTRIES
+
+
+def test_a_header_comes_back() -> None:
+    assert parse_header(HEADER.pack(*GOOD)) == GOOD
+
+
+def test_a_good_header_has_no_flaw() -> None:
+    assert flaw_of(GOOD, TEN, 0, 501) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"next_number": 21},
+        {"used_slots": -1},
+        {"used_slots": 5},
+        {"next_number": 20, "used_slots": 11},
+        {"begin_offset": 501},
+        {"begin_offset": -1},
+        {"next_number": 1, "used_slots": 0},
+        {"end_offset": 501},
+    ],
+)
+def test_a_header_that_cannot_be_has_a_flaw(change: dict[str, int]) -> None:
+    assert flaw_of(GOOD._replace(**change), TEN, 0, 501)

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from orbitmq.store import Store
+from orbitmq.store.index.index_file import HEADER
 from orbitmq.store.index.index_files import index_name, is_index_name
-from orbitmq.store.index.layout import HEADER, format_note, parse_note
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk
 
 from ..parts import ROOT
-from .parts import ENTRIES, INDEX, SLOTS, indexed, keyed, numbers
-
-NOTE = ROOT / "indexed"
+from .parts import ENTRIES, INDEX, indexed, keyed, numbers
 
 
 def filled(disk: FakeDisk, count: int = 50, clock: FakeClock | None = None) -> Store:
@@ -71,7 +69,7 @@ def test_after_an_orderly_stop_nothing_is_read_again(disk: FakeDisk) -> None:
 
 def test_a_log_without_an_index_gets_one(disk: FakeDisk) -> None:
     filled(disk).close()
-    for path in [*files(disk), NOTE]:
+    for path in files(disk):
         disk.remove(path)
     store = indexed(disk)
     assert store.index is not None
@@ -79,10 +77,9 @@ def test_a_log_without_an_index_gets_one(disk: FakeDisk) -> None:
     assert is_whole(store)
 
 
-def test_files_of_another_broker_are_gone_on_with_after_its_orderly_stop(disk: FakeDisk) -> None:
+def test_files_are_filled_further_after_an_orderly_stop(disk: FakeDisk) -> None:
     filled(disk).close()
     before = {path: bytes(disk.files[path].buffer) for path in files(disk)}
-    disk.remove(NOTE)
     store = indexed(disk)
     assert store.index is not None
     assert store.index.behind == 0
@@ -95,9 +92,7 @@ def test_files_of_another_broker_are_gone_on_with_after_its_orderly_stop(disk: F
     )
 
 
-def test_files_of_another_broker_that_was_killed_are_written_again_from_the_first_that_no_checkpoint_cover_for() -> (
-    None
-):
+def test_after_a_crash_files_are_kept_up_to_the_last_full_one_that_the_checkpoint_covers() -> None:
     disk, clock = FakeDisk(), FakeClock(1000)
     store = indexed(disk, clock)
     for number in range(50):
@@ -105,25 +100,20 @@ def test_files_of_another_broker_that_was_killed_are_written_again_from_the_firs
         clock.advance(100)
     assert is_whole(store)
     store.close()
-    disk.remove(NOTE)
     disk.write(ROOT / "abort", b"1")
-    kept = files(disk)[:-2]  # full ones that end before the time of the checkpoint
+    kept = files(disk)[:-1]
     store = indexed(disk, clock)
-    assert store.index is not None
     assert files(disk) == kept != []
     assert is_whole(store)
 
 
-@pytest.mark.parametrize("is_noted", [True, False])
-def test_after_kill_9_everything_is_found(is_noted: bool, disk: FakeDisk) -> None:
-    store = filled(disk)
-    if is_noted:
-        store.close()
-        store = indexed(disk)
-        store.append(keyed(50, "all"))
-        assert is_whole(store, 51)
+def test_after_kill_9_everything_is_found(disk: FakeDisk) -> None:
+    filled(disk).close()
+    store = indexed(disk)
+    store.append(keyed(50, "all"))
+    assert is_whole(store, 51)
     crash(store)
-    assert is_whole(indexed(disk), 51 if is_noted else 50)
+    assert is_whole(indexed(disk), 51)
 
 
 def cut(disk: FakeDisk, path: Path) -> None:
@@ -153,30 +143,6 @@ def test_a_file_that_differs_from_the_log_is_rebuilt_with_those_behind_it(
     store.close()
 
 
-def test_entries_of_the_last_file_that_a_crash_has_zeroed_are_rebuilt(disk: FakeDisk) -> None:
-    filled(disk).close()
-    disk.write(ROOT / "abort", b"1")
-    disk.files[files(disk)[-1]].buffer[72 + 20 : 72 + 40] = bytes(20)
-    store = indexed(disk)
-    assert is_whole(store)
-    assert store.issues == []
-    crash(store)
-    assert is_whole(indexed(disk))
-
-
-def test_a_file_in_the_place_of_a_removed_one_is_not_covered_by_its_note(disk: FakeDisk) -> None:
-    filled(disk).close()
-    note = disk.read(NOTE)
-    zero_header(disk, files(disk)[0])
-    store = indexed(disk)
-    assert is_whole(store)
-    crash(store)
-    disk.write(NOTE, note)
-    for path in files(disk):
-        disk.files[path].buffer[40 : 40 + 4 * SLOTS] = bytes(4 * SLOTS)  # as if a power cut had taken them
-    assert is_whole(indexed(disk))
-
-
 def test_files_of_other_sizes_are_rebuilt(disk: FakeDisk) -> None:
     filled(disk).close()
     assert is_whole(indexed(disk, index_entries=ENTRIES + 1))
@@ -187,14 +153,6 @@ def test_other_files_of_the_directory_are_left_alone(disk: FakeDisk) -> None:
     disk.write(INDEX / "notes.txt", b"mine")
     assert is_whole(indexed(disk))
     assert disk.read(INDEX / "notes.txt") == b"mine"
-
-
-def test_a_note_of_a_place_in_the_middle_of_a_record_is_not_believed(disk: FakeDisk) -> None:
-    filled(disk).close()
-    note = parse_note(disk.read(NOTE))
-    assert note is not None
-    disk.write(NOTE, format_note(note._replace(position=note.position - 5)))
-    assert is_whole(indexed(disk))
 
 
 def test_an_index_that_was_switched_off_for_a_while_is_caught_up(disk: FakeDisk) -> None:

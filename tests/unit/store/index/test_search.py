@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from orbitmq.errors import StoreBusy, StoreUnavailable
 from orbitmq.store import Store
 from orbitmq.store.index.hashes import key_hash
-from orbitmq.store.index.index_file import IndexFile
-from orbitmq.store.index.layout import IndexEntry, IndexHeader, IndexSizes
+from orbitmq.store.index.index_file import IndexEntry, IndexFile, IndexHeader, IndexSizes
 from orbitmq.store.index.search import ANSWER_SIZE_MAX, IndexQuery, Search
 from orbitmq.testing import FakeClock
 from orbitmq.testing.fake_disk import FakeDisk

@@ -9,7 +9,6 @@ from orbitmq.store.inspection.issues import (
     LogFacts,
     Severity,
     check_checkpoint,
-    check_lines,
     check_log_end,
     note,
 )
@@ -28,23 +27,27 @@ def test_a_checkpoint_that_covers_what_is_there_is_right(durable: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    "content",
     [
-        (None, "is missing"),
-        (b"", "has 0 bytes of 40"),
-        (bytes(39), "has 39 bytes of 40"),
-        (bytes(4096), "holds zeros alone"),
-        (checkpoint(durable=1001), "covers 1001 bytes"),
-        (checkpoint(commit_log_ms=78), "messages up to 78 ms"),
-        (checkpoint(index_ms=78), "messages up to 78 ms"),
-        (checkpoint(commit_log_ms=-1), "covers 1000 bytes"),
+        b"",
+        bytes(39),
+        checkpoint(durable=1001),
+        checkpoint(commit_log_ms=78),
+        checkpoint(index_ms=78),
+        checkpoint(commit_log_ms=-1),
     ],
 )
-def test_a_checkpoint_that_cannot_be_right_is_named(content: bytes | None, what: str) -> None:
+def test_a_checkpoint_that_cannot_be_right_differs_from_the_log(content: bytes) -> None:
     found = check_checkpoint(content, LOG)
     assert found is not None
-    assert found.path == "checkpoint"
-    assert what in found.what
+    assert (found.path, found.what, found.severity) == ("checkpoint", "differs from the log", Severity.WRONG)
+
+
+@pytest.mark.parametrize("content", [None, bytes(4096)])
+def test_a_checkpoint_that_says_nothing_is_worth_knowing(content: bytes | None) -> None:
+    found = check_checkpoint(content, LOG)
+    assert found is not None
+    assert (found.path, found.severity) == ("checkpoint", Severity.NOTE)
 
 
 def test_an_empty_log_needs_no_checkpoint() -> None:
@@ -75,20 +78,6 @@ def test_a_log_that_ends_before_what_checkpoint_and_queues_know_has_lost_its_end
 )
 def test_a_log_is_not_blamed_on_one_word_alone(durable: int, log: LogFacts) -> None:
     assert check_log_end(checkpoint(durable=durable), log, "commitlog/7") is None
-
-
-@pytest.mark.parametrize(
-    ("content", "understood", "what"),
-    [
-        (b"1 a\n2 b\n", 2, None),
-        (b"", 0, "is empty"),
-        (b"1 a\nx\n", 1, "1 of 2 lines"),
-        (b"1 a\n2 b", 2, "1 of 2 lines"),
-    ],
-)
-def test_lines_that_cannot_be_read_are_counted(content: bytes, understood: int, what: str | None) -> None:
-    found = check_lines("deleted", content, understood, "restore it")
-    assert (found and found.what[: len(what or "")]) == what
 
 
 def test_a_note_is_no_fault() -> None:

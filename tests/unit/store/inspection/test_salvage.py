@@ -135,17 +135,21 @@ class _Interrupted(Exception):
 
 
 @pytest.mark.parametrize("number", [1, 10, COUNT - 21])
-def test_a_salvage_that_was_killed_stores_nothing_twice(root: Path, number: int) -> None:
-    seen = 0
+def test_a_salvage_that_was_killed_stores_nothing_twice(
+    root: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, appended = Store.append, list[Draft]()
 
-    def interrupt(_: object) -> None:
-        nonlocal seen
-        seen += 1
-        if seen == number:
+    def interrupt(store: Store, draft: Draft) -> None:
+        append(store, draft)
+        appended.append(draft)
+        if len(appended) == number:
             raise _Interrupted
 
-    with pytest.raises(_Interrupted):
-        salvage(root, config_of(root), on_record=interrupt)
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "append", interrupt)
+        with pytest.raises(_Interrupted):
+            salvage(root, config_of(root))
     open_store(root).close()  # a broker may run in between
     salvage(root, config_of(root))
     assert sorted(stored(root) + stored(root, 1)) == sorted([body(n) for n in range(COUNT) if n != 20] + [b"after"])
