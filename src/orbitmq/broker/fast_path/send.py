@@ -11,9 +11,8 @@ It takes a third of the slow path's time per message: docs/adr/0010-send-fast-pa
 
 from __future__ import annotations
 
-from orbitmq.broker.fast_path.half_template import HalfTemplate, HalfTemplates
 from orbitmq.broker.fast_path.send_template import SendTemplates
-from orbitmq.broker.fast_path.timer_template import TimerTemplates
+from orbitmq.broker.fast_path.special_templates import HalfTemplate, half_templates, timer_templates
 from orbitmq.broker.handlers.send import PRIORITY_MARK, note_waiting, special_message
 from orbitmq.broker.sending.answers import NOT_DURABLE, SendAnswers, remark_of
 from orbitmq.broker.sending.tables import SendTables, host_of
@@ -77,8 +76,8 @@ class SendFastPath:
         self._version: DataVersion | None = None
         self._queue_counts: dict[str, int] = {}
         self._templates = SendTemplates(tables.properties)
-        self._halves = HalfTemplates(self._special_message)
-        self._timers = TimerTemplates(self._special_message)
+        self._halves = half_templates(self._special_message)
+        self._timers = timer_templates(self._special_message)
         self._answer = _answer_template(tables.answers, _KEY_SENTINEL)
         self._keyless_answer = _answer_template(tables.answers, None)
         self._recall_answer = _answer_template(tables.answers, _KEY_SENTINEL, _HANDLE_SENTINEL)

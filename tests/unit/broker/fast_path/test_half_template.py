@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each_case
-from orbitmq.broker.fast_path.half_template import HalfTemplates
+from orbitmq.broker.fast_path.special_templates import HalfTemplate, KeyedTemplates, half_templates
 from orbitmq.broker.transactions.messages import half_message
 from orbitmq.errors import OrbitError
 from orbitmq.model.message import Host
@@ -31,15 +31,15 @@ def sent(properties: bytes, topic: str = "t", queue_id: int = 3) -> Draft:
     return Draft(topic, queue_id, b"body", properties, 7, 5, 1_700_000_000_000, Host("10.0.0.1", 9))
 
 
-def taught(*drafts: tuple[Draft, bytes]) -> HalfTemplates:
+def taught(*drafts: tuple[Draft, bytes]) -> KeyedTemplates[HalfTemplate]:
     """Forms that know each of these; a form is made when it comes for the second time."""
-    templates = HalfTemplates(made)
+    templates = half_templates(made)
     for draft, key in drafts * 2:
         templates.find(draft, key)
     return templates
 
 
-def filled(templates: HalfTemplates, draft: Draft, key: bytes) -> Draft | None:
+def filled(templates: KeyedTemplates[HalfTemplate], draft: Draft, key: bytes) -> Draft | None:
     template = templates.find(draft, key)
     return None if template is None else template.fill(draft, key)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cases import each_case
-from orbitmq.broker.fast_path import keyed_templates
-from orbitmq.broker.fast_path.keyed_templates import KeyedTemplates
+from orbitmq.broker.fast_path import special_templates
+from orbitmq.broker.fast_path.special_templates import KeyedTemplates
 from orbitmq.store import Draft
 
 PROPERTIES = b"A\x01b\x02UNIQ_KEY\x01%s\x02"
@@ -60,7 +60,7 @@ def test_what_more_than_the_key_may_differ_in_has_no_template(properties: bytes,
 
 
 def test_templates_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed_templates, "TEXTS_MAX", 3)
+    monkeypatch.setattr(special_templates, "TEXTS_MAX", 3)
     templates = KeyedTemplates(Maker())
     for queue_id in range(10):
         found = [templates.find(sent(PROPERTIES % b"AA01", queue_id=queue_id), b"AA01") for _ in range(2)]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each_case
-from orbitmq.broker.fast_path.timer_template import TimerTemplates
+from orbitmq.broker.fast_path.special_templates import KeyedTemplates, TimerTemplate, timer_templates
 from orbitmq.broker.sending.properties import StoredProperties
 from orbitmq.broker.timers.times import TimerRules, asks_for_time, due_step_ms, step_in_time_ms, wait_form
 from orbitmq.errors import OrbitError
@@ -34,15 +34,15 @@ def sent(properties: bytes, sys_flag: int = 3, queue_id: int = 3) -> Draft:
     return Draft("t", queue_id, b"body", properties, 7, sys_flag, NOW, Host("10.0.0.1", 9))
 
 
-def taught(draft: Draft, key: bytes) -> TimerTemplates:
+def taught(draft: Draft, key: bytes) -> KeyedTemplates[TimerTemplate]:
     """Templates that know a text; one is made when it comes for the second time."""
-    templates = TimerTemplates(made)
+    templates = timer_templates(made)
     templates.find(draft, key)
     templates.find(draft, key)
     return templates
 
 
-def check(templates: TimerTemplates, draft: Draft, key: bytes, now_ms: int) -> bool:
+def check(templates: KeyedTemplates[TimerTemplate], draft: Draft, key: bytes, now_ms: int) -> bool:
     """Compare what a template makes of a message with what the slow path does; say whether there is one."""
     template = templates.find(draft, key)
     due_ms = None if template is None else step_in_time_ms(template.asked, RULES, now_ms)
@@ -93,12 +93,6 @@ def test_a_name_of_the_step_inside_a_value_is_not_taken_for_it() -> None:
     properties = TIMER + b"A\x01TIMER_OUT_MS\x017\x02"
     templates = taught(sent(properties % b"AA01"), b"AA01")
     assert check(templates, sent(properties % b"BB22"), b"BB22", NOW)
-
-
-def test_a_transactions_flags_have_no_template() -> None:
-    templates = taught(sent(TIMER % b"AA01"), b"AA01")
-    assert templates.find(sent(TIMER % b"AA01", sys_flag=0x8), b"AA01") is None
-    assert templates.find(sent(TIMER % b"AA01", sys_flag=0x80), b"AA01") is None
 
 
 NAMES = st.sampled_from(
