@@ -469,12 +469,13 @@ class AdminClient(ClusterAdmin):
 
         Only orbitmq NameServers tell, and only of what they remember.
         """
-        route = await self._routes.find(topic)
+        route, missing = await self._routes.find(topic), await self.missing_masters()
         try:
-            events = orjson.loads((await self._ask(GetRouteHistory(topic=topic))).body)
+            events = orjson.loads((await self._ask(GetRouteHistory(topic=topic))).body) if missing else ()
         except (ClientError, orjson.JSONDecodeError):
             return {}
-        return find_lost(events, {broker.broker_name for broker in route.brokers})
+        lost = find_lost(events, {broker.broker_name for broker in route.brokers})
+        return {name: why for name, why in lost.items() if name in missing}
 
     async def group_names(self, cluster: str | None = None) -> list[str]:
         """Return the names of the consumer groups that users made, sorted: of thousands, quicker than `groups`."""

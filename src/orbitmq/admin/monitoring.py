@@ -30,6 +30,7 @@ from orbitmq.wire.headers.nameserver import (
     GetRouteDifference,
     GetRouteHistory,
     GetRouteInfo,
+    UnregisterBroker,
     WipeWritePerm,
     WipeWritePermResponse,
 )
@@ -135,15 +136,41 @@ def _is_alert(alert: dict[str, Any]) -> bool:
 def lost_masters_in(alerts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the names of the masters that a NameServer of ours calls lost in its alerts, and why, and since when."""
     found = {}
+    for (_, name, broker_id), why in lost_members_in(alerts).items():
+        if broker_id == MASTER_ID:
+            found[name] = why
+    return found
+
+
+def lost_members_in(alerts: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, int], str]:
+    """Return the cluster, name and id of each broker that a NameServer of ours calls lost in its alerts, and why, and since when."""
+    found = {}
     for alert in alerts:
         if alert["rule"] != LOST_RULE:
             continue
         for subject in alert.get("subjects", ()):
-            name, _, broker_id = subject.partition("/")[2].rpartition(":")
-            if broker_id == str(MASTER_ID):
+            cluster, _, member = subject.partition("/")
+            name, _, broker_id = member.rpartition(":")
+            if broker_id.isdecimal():
                 cause = re.search(rf"{re.escape(subject)} at [^(]*(\([^)]*\))", alert["reason"])
-                found[name] = "it is gone without a good-bye" + (f" {cause[1]}" if cause else "")
+                found[cluster, name, int(broker_id)] = "it is gone without a good-bye" + (
+                    f" {cause[1]}" if cause else ""
+                )
     return found
+
+
+async def forget_lost(pool: ConnectionPool, address: str, name: str, *, timeout_ms: int = 3000) -> list[int]:
+    """Let a NameServer of ours no longer miss the lost brokers of a name; return their ids, sorted.
+
+    Raises:
+        ClientError: it cannot be asked.
+    """
+    alerts = (await ask_health(pool, address, timeout_ms=timeout_ms))["alerts"]
+    lost = sorted(member for member in lost_members_in(alerts) if member[1] == name)
+    for cluster, _, broker_id in lost:
+        header = UnregisterBroker(broker_name=name, broker_addr="", cluster_name=cluster, broker_id=broker_id)
+        expect(await _ask(pool, address, header, timeout_ms), address)
+    return [broker_id for _, _, broker_id in lost]
 
 
 async def ask_brokers(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> dict[str, str]:

@@ -100,7 +100,7 @@ class NameServer:
                 **({} if self.shadow is None else {"shadow": self.shadow.document}),
             },
         )
-        self.service.health = self.monitor.health
+        self.service.health, self.service.forget_lost = self.monitor.health, self.monitor.forget_lost
         self.service.route_table.on_change.append(self.monitor.note)
         self._http: HttpServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()

@@ -43,7 +43,8 @@ BROKER_WORK = 50
 class NameServerService:
     """What the handlers of a NameServer work on.
 
-    `health` describes how the NameServer is doing, as a JSON document: its monitor, once there is one.
+    `health` describes how the NameServer is doing, as a JSON document, and `forget_lost` lets a lost broker no longer be missed: both
+    are its monitor's, once there is one.
 
     Args:
         started_at_ms: wall clock.
@@ -71,6 +72,7 @@ class NameServerService:
         self.lease_clock = lease_clock
         self.upstream = upstream
         self.health: Callable[[], dict[str, Any]] = dict
+        self.forget_lost: Callable[[str, int], None] = lambda _broker_name, _broker_id: None
         self.kv = KvConfig(config.kv_config_path, on_change=self._forget_order)
         self.config_store = ConfigStore(lambda: self.config, self.reconfigure)
         self.route_history = RouteHistory(config.route_history_size, started_at_ms)

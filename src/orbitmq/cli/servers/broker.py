@@ -9,6 +9,7 @@ import typer
 
 from orbitmq.cli.access import command
 from orbitmq.cli.brokers.config import app as config_app
+from orbitmq.cli.brokers.forget import forget
 from orbitmq.cli.brokers.retire import retire
 from orbitmq.cli.brokers.stats import broker_stats, status
 from orbitmq.cli.servers.logging import LogLevel, configure_logging
@@ -33,6 +34,7 @@ app.add_typer(config_app, name="config")
 command(app, "status")(status)
 command(app, "stats")(broker_stats)
 command(app, "retire")(retire)
+command(app, "forget")(forget)
 
 
 @app.callback(invoke_without_command=True)

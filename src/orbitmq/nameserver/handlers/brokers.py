@@ -31,12 +31,13 @@ handlers: Handlers[NameServerService] = Handlers()
 
 @handlers.on(UnregisterBroker)
 def unregister_broker(service: NameServerService, call: Call[UnregisterBroker]) -> Reply | Literal[Later.LATER]:
-    """Take a broker out, unless it has registered again through a later connection."""
+    """Take a broker out, unless it has registered again through a later connection; one that was lost is no longer missed."""
     header = call.header
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_addr)
 
     def leaving(trigger: Trigger) -> Slices[Reply]:
         yield from service.route_table.unregister(key, trigger, owner=call.connection.id)
+        service.forget_lost(header.broker_name, header.broker_id)
         return Reply()
 
     return service.change(call, Cause.UNREGISTRATION, frozenset([header.broker_name]), leaving)

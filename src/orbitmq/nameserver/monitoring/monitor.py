@@ -93,6 +93,10 @@ class NameServerMonitor:
             facts = {"kind": change.kind, "cause": change.trigger.cause, "remote": change.trigger.remote}
             log.info("%s", describe(change), extra=facts)
 
+    def forget_lost(self, broker_name: str, broker_id: int) -> None:
+        """Miss a broker no longer: it un-registers, or is un-registered by an operator, after it was lost."""
+        self._lost.forget(broker_name, broker_id)
+
     @property
     def alerts(self) -> tuple[Alert, ...]:
         """The alert rules that hold now."""

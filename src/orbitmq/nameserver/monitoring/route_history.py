@@ -174,6 +174,10 @@ class LostBrokers:
             if len(self._brokers) > BROKERS_MAX:
                 del self._brokers[next(iter(self._brokers))]
 
+    def forget(self, broker_name: str, broker_id: int) -> None:
+        """Miss a broker no longer."""
+        self._brokers.pop((broker_name, broker_id), None)
+
     def since(self, since_ms: int) -> Sequence[LostBroker]:
         """Return the lost brokers at a time (ms since 1970) or later, in that order."""
         return [broker for broker in self._brokers.values() if broker.at_ms >= since_ms]
