@@ -102,6 +102,7 @@ class TimerFiles:
             return
         self.queue_offset = checkpoint.queue_offset
         if self.log.is_empty:
+            self._begin_again()
             self.queue_offset = 0  # nothing to compare with: whatever was delivered is passed over
             return
         # The queue is read on from the checkpoint: of what came later, some was due and stored immediately, without a unit, and
@@ -121,6 +122,7 @@ class TimerFiles:
             OSError: the disk does not take it.
         """
         log.error("the timers' files are damaged (%s): they are moved aside and rebuilt from their queue", reason)
+        self._begin_again()
         self.close()
         for path in (self.wheel.path, self.log.directory):
             self._set_aside(path)
@@ -229,6 +231,20 @@ class TimerFiles:
         self.wheel.close()
         self.log.close()
 
+    def _begin_again(self) -> None:
+        """Withdraw what the checkpoint on the disk says of wheel and log; what was delivered it goes on to say.
+
+        Before there are new ones: a start that finds these unfinished would take them for what the checkpoint covers.
+        """
+        known = self.checkpoint
+        behind = known._replace(
+            log_position=0, queue_offset=0, master_queue_offset=max(known.queue_offset, known.master_queue_offset)
+        )
+        # What lies there is asked, not remembered: a save may have failed behind it.
+        if self._disk.read(self._checkpoint_path) not in (b"", format_timer_checkpoint_file(behind)):
+            self.write_checkpoint(behind)
+        self.checkpoint = behind
+
     def _mend(self, checkpoint: TimerCheckpoint, commit_log_end: int) -> None:
         """Find the log's end, and make the wheel fit it."""
         if self.log.is_empty:
@@ -264,6 +280,9 @@ class TimerFiles:
             log.warning("the timer wheel does not fit the timer log: it is rebuilt")
             self._write_wheel(self.read_ms)
             self._fits(self.read_ms)
+            # The checkpoint goes on to cover it.
+            assert self.wheel.file is not None, "it was opened above"
+            self.wheel.file.sync()
 
     def _open_wheel(self) -> None:
         if self._disk.exists(self.wheel.path) and not self.wheel.exists:

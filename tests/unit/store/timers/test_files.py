@@ -166,6 +166,11 @@ def log_is_gone(world: World) -> None:
         del world.disk.files[path]
 
 
+def log_is_zeros(world: World) -> None:
+    file = world.disk.files[LOG_FILE]
+    file.buffer[:] = bytes(len(file.buffer))
+
+
 def log_has_a_hole(world: World) -> None:
     world.disk.files[LOG_FILE].buffer[52:104] = bytes(52)
 
@@ -225,6 +230,33 @@ def test_while_the_queue_is_read_again_the_checkpoint_goes_on_to_say_what_was_de
     assert checkpoint[:4] == (1_000, 52, 1, 12)
     files = world.reopened().files
     assert (files.queue_offset, files.delivered_offset, files.delivered_ms) == (1, 12, 1_000)
+
+
+def everything_is_gone(world: World) -> None:
+    log_is_gone(world)
+    wheel_is_gone(world)
+
+
+@each_case(log_is_gone, log_is_zeros, everything_is_gone)
+def test_a_rebuild_that_a_crash_ends_begins_again(damage: Damage) -> None:
+    """The checkpoint of the files before must not vouch for those that are being made."""
+    world = filled(2, saved=2)
+    damage(world)
+    world = world.reopened()
+    world.put(0, 5_000)
+    # What a power cut leaves of files that were never synced.
+    log_is_zeros(world)
+    wheel_is_zeros(world)
+    world = world.reopened()
+    assert (world.files.queue_offset, world.files.delivered_offset) == (0, 2)
+    assert not world.files.is_placed(0)
+
+
+def test_a_rebuilt_wheel_is_on_the_disk_before_it_counts(world: World) -> None:
+    """The checkpoint vouches for it: a power cut must not take slots that count nothing together."""
+    wheel_is_gone(world)
+    file = world.reopened().disk.files[WHEEL]
+    assert file.durable == bytes(file.buffer)
 
 
 def test_another_precision_rebuilds_everything_from_the_queue() -> None:
