@@ -148,7 +148,7 @@ class Heart:
         self.files = TimerFiles(
             disk, ROOT, precision_ms=PRECISION_MS, log_file_size=simulation.timer_file, slot_count=SLOTS
         )
-        self.files.recover(store.max_physical_offset, self._timer_at)
+        self.files.recover(store.max_physical_offset, store.max_offset(TIMER_TOPIC, 0), self._timer_at)
         self.timers = Timers(
             store, self.files, MissingTopics(self.topics), TimerMetrics(), roll_window_ms=WINDOW_MS, wall_ms=wall()
         )

@@ -72,11 +72,12 @@ class TimerFiles:
         self._synced_position = 0
         self._placed = array("q")
 
-    def recover(self, commit_log_end: int, queue_offset_of: Callable[[int, int], int | None]) -> None:
+    def recover(self, commit_log_end: int, queue_end: int, queue_offset_of: Callable[[int, int], int | None]) -> None:
         """Open what is there, and repair it.
 
         Args:
             commit_log_end: bytes.
+            queue_end: the queue offset after the last message in the timers' queue.
             queue_offset_of: returns the timer queue's offset of the message at a physical offset, with a size; None where
                 it is not there any more.
 
@@ -89,7 +90,8 @@ class TimerFiles:
         if max(checkpoint.queue_offset, checkpoint.master_queue_offset) > commit_log_end:
             log.error("%s is damaged: it tells of more messages than the CommitLog has bytes", self._checkpoint_path)
             checkpoint = TimerCheckpoint()
-        self.checkpoint = checkpoint
+        self.checkpoint = self._cut_to(checkpoint, queue_end)
+        checkpoint = self.checkpoint
         self.delivered_offset = max(checkpoint.queue_offset, checkpoint.master_queue_offset)
         self.delivered_ms = self.read_ms = checkpoint.read_ms
         try:
@@ -230,6 +232,17 @@ class TimerFiles:
         """Close the files."""
         self.wheel.close()
         self.log.close()
+
+    def _cut_to(self, checkpoint: TimerCheckpoint, queue_end: int) -> TimerCheckpoint:
+        """Let a checkpoint count no message that the queue does not have: a new master's come to the place of those that were cut."""
+        _, _, queue_offset, master_offset, _ = checkpoint
+        cut = checkpoint._replace(
+            queue_offset=min(queue_offset, queue_end), master_queue_offset=min(master_offset, queue_end)
+        )
+        if cut != checkpoint:
+            log.warning("%s tells of messages behind the end of their queue, %d", self._checkpoint_path, queue_end)
+            self.write_checkpoint(cut)
+        return cut
 
     def _begin_again(self) -> None:
         """Withdraw what the checkpoint on the disk says of wheel and log; what was delivered it goes on to say.

@@ -50,7 +50,7 @@ class World:
             log_file_size=1 << 16,
             slot_count=self.settings["slot_count"],
         )
-        self.files.recover(self.store.max_physical_offset, self._queue_offset)
+        self.files.recover(self.store.max_physical_offset, self.store.max_offset(TIMER_TOPIC, 0), self._queue_offset)
         self.timers = Timers(
             self.store,
             self.files,

@@ -27,7 +27,11 @@ class World:
     def __init__(self, disk: FakeDisk | None = None, precision_ms: int = 1_000, commit_log_end: int = COMMIT_LOG_END):
         self.disk = disk or FakeDisk()
         self.files = TimerFiles(self.disk, ROOT, precision_ms=precision_ms, log_file_size=5 * UNIT_SIZE, slot_count=20)
-        self.files.recover(commit_log_end, lambda offset, size: offset // 10 if offset < commit_log_end else None)
+        self.files.recover(
+            commit_log_end,
+            commit_log_end // 10,
+            lambda offset, size: offset // 10 if offset < commit_log_end else None,
+        )
 
     def put(self, number: int, due_ms: int, magic: int = 1) -> None:
         self.files.put(due_ms, 1_000, magic, (number * 10, 10, 7), -1 if magic & 4 else 1)
@@ -290,6 +294,15 @@ def test_a_log_whose_first_file_never_reached_the_disk_is_rebuilt() -> None:
     world = world.reopened()
     assert world.files.queue_offset == 0
     assert world.files.aside
+
+
+def test_a_checkpoint_covers_no_message_that_the_queue_has_lost() -> None:
+    """Those that come to its place, from a new master, are other ones."""
+    world = filled(4)
+    world.files.queue_offset = 7  # the last ones were due when they were read, and have no units
+    world.save()
+    files = world.reopened(commit_log_end=50).reopened().files
+    assert (files.queue_offset, files.delivered_offset, files.aside) == (5, 5, [])
 
 
 def test_slots_whose_units_never_reached_the_disk_are_free_again() -> None:
