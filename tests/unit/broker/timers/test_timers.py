@@ -360,7 +360,7 @@ def test_damage_while_running_is_mended_from_the_queue_and_nothing_comes_twice(d
 
 
 def test_damaged_files_stay_while_a_snapshot_of_them_is_kept_and_are_rebuilt_then(world: World) -> None:
-    """A checkpoint that is written after the rebuild has begun would vouch for the new files."""
+    """A checkpoint that is written after the rebuild has begun would count for the new files."""
     world.add(b"0", 5_000)
     world.work()
     world.timers.is_being_saved = True

@@ -243,7 +243,7 @@ def everything_is_gone(world: World) -> None:
 
 @each_case(log_is_gone, log_is_zeros, everything_is_gone)
 def test_a_rebuild_that_a_crash_ends_begins_again(damage: Damage) -> None:
-    """The checkpoint of the files before must not vouch for those that are being made."""
+    """The checkpoint of the files before must not count for those that are being made."""
     world = filled(2, saved=2)
     damage(world)
     world = world.reopened()
@@ -257,7 +257,7 @@ def test_a_rebuild_that_a_crash_ends_begins_again(damage: Damage) -> None:
 
 
 def test_a_rebuilt_wheel_is_on_the_disk_before_it_counts(world: World) -> None:
-    """The checkpoint vouches for it: a power cut must not take slots that count nothing together."""
+    """The checkpoint covers it: a power cut must not take slots that count nothing together."""
     wheel_is_gone(world)
     file = world.reopened().disk.files[WHEEL]
     assert file.durable == bytes(file.buffer)
