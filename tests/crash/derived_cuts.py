@@ -9,7 +9,7 @@ before anything at all when only the process died. From that follows what querie
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -36,7 +36,7 @@ from orbitmq.broker.topics.table import TopicTable, plain_topic
 from orbitmq.errors import StoreError
 from orbitmq.model.message import Host
 from orbitmq.model.topic import TIMER_TOPIC
-from orbitmq.store import Draft, FlushMode, ReadStatus, Store, StoreConfig
+from orbitmq.store import AppendResult, Draft, FlushMode, ReadStatus, Store, StoreConfig
 from orbitmq.store.index.search import IndexQuery, IndexQueryResult
 from orbitmq.store.timers.files import TimerFiles
 from orbitmq.testing import FakeClock
@@ -50,6 +50,7 @@ ROOT = Path("/store")
 OFFSETS = ROOT / "config" / "consumerOffset.json"
 START_MS = 1_700_000_000_000
 KEYED, LATER, POPPED, GROUP = "keyed", "later", "popped", "g"
+RETRIES = f"%RETRY%{GROUP}_{POPPED}"
 KEYS = 6
 PRECISION_MS, WINDOW_MS, SLOTS = 1_000, 20_000, 40
 LIMITS = PopLimits(size_max=1 << 20, checkpoints_max=1_000, in_flight_max=None)
@@ -93,8 +94,12 @@ class Account:
     popped: dict[bytes, Sent] = field(default_factory=dict)
     done: dict[bytes, int] = field(default_factory=dict)
     """Messages that were acknowledged, with the end of the first ack's record."""
-    done_copies: dict[int, int] = field(default_factory=dict)
-    """The same by the place of the copy that was acknowledged: a power cut may leave two of a message to come."""
+    struck: dict[int, int] = field(default_factory=dict)
+    """Copies of popped messages that were struck out of their checkpoints, by a consumer's ack or because they were stored again for
+    the next try, by their places in the log, with the end of the record that says so. None comes or is stored again after
+    that. Where a power cut takes this record and leaves the next copy, two of a message are to come, each until it is
+    acknowledged.
+    """
 
     def cut(self, end: int) -> None:
         """Forget what lies behind the log's end."""
@@ -103,8 +108,23 @@ class Account:
         self.taken_back = {body: at for body, at in self.taken_back.items() if at <= end}
         self.popped = {body: sent for body, sent in self.popped.items() if sent.end <= end}
         self.done = {body: at for body, at in self.done.items() if at <= end}
-        self.done_copies = {place: at for place, at in self.done_copies.items() if at <= end}
+        self.struck = {place: at for place, at in self.struck.items() if at <= end}
         self.caught.clear()
+
+
+class AccountedReviveLog(ReviveLog):
+    """The revive log, which tells of each message that is struck out of its checkpoint, and where the record of that ends."""
+
+    on_struck: Callable[[CheckpointKey, int, int], None]
+
+    def acknowledge(self, key: CheckpointKey, offsets: Sequence[int]) -> AppendResult | None:
+        found = self.checkpoints.find(key)
+        left = [] if found is None else found.offsets_left
+        result = super().acknowledge(key, offsets)
+        if result is not None:
+            for offset in set(left).intersection(offsets):
+                self.on_struck(key, offset, result.end)
+        return result
 
 
 class Heart:
@@ -121,20 +141,21 @@ class Heart:
         self.topics = TopicRegistry(
             topics, lambda _: disk.write(ROOT / "config" / "topics.json", b"{}"), lambda _: None
         )
-        if store.queue_ids(f"%RETRY%{GROUP}_{POPPED}"):
-            self.topics.create_retry_topic(f"%RETRY%{GROUP}_{POPPED}", 1, 0)
+        if store.queue_ids(RETRIES):
+            self.topics.create_retry_topic(RETRIES, 1, 0)
         groups = GroupRegistry(GroupConfigs(), lambda _: None)
         groups.find(GROUP, 0)
         self.files = TimerFiles(
             disk, ROOT, precision_ms=PRECISION_MS, log_file_size=simulation.timer_file, slot_count=SLOTS
         )
-        self.files.recover(store.max_physical_offset, self._timer_at)
+        self.files.recover(store.max_physical_offset, store.max_offset(TIMER_TOPIC, 0), self._timer_at)
         self.timers = Timers(
             store, self.files, MissingTopics(self.topics), TimerMetrics(), roll_window_ms=WINDOW_MS, wall_ms=wall()
         )
-        self.revive_log = ReviveLog(
+        self.revive_log = AccountedReviveLog(
             store, offsets, cluster="c", broker_name="a", host=HOST, clock=wall, monotonic=monotonic
         )
+        self.revive_log.on_struck = simulation.account_struck
         ordered = OrderedQueues(count_max=LIMITS.checkpoints_max, clock=wall, monotonic=monotonic)
         self.pops = Pops(
             store, self.topics, offsets, self.revive_log, ordered, BrokerStats(0), limits=LIMITS,
@@ -296,13 +317,13 @@ class Simulation:
         """Look at what a pop has given: nothing that is done."""
         records = iter(iter_records(b"".join(popped.records)))
         for queue in popped.queues:
-            topic = POPPED if queue.retry == "0" else f"%RETRY%{GROUP}_{POPPED}"
+            topic = POPPED if queue.retry == "0" else RETRIES
             key = CheckpointKey(topic, GROUP, queue.queue_id, queue.start_offset, popped.pop_time_ms, "a")
             for offset in queue.offsets:
                 record = next(records)
                 body, place = bytes(record.body), record.physical_offset
-                if place in self._account.done_copies or place >= self._account.done.get(body, place + 1):
-                    raise Loss(f"message {body!r} is acknowledged, and popped again")
+                if place in self._account.struck:
+                    raise Loss(f"message {body!r} is acknowledged or stored again, and popped again")
                 if body not in self._account.popped:
                     raise Loss(f"message {body!r} was never sent, and is popped")
                 self.counts["popped again"] += body in self._account.done
@@ -317,11 +338,22 @@ class Simulation:
         result = self._heart.revive_log.acknowledge(key, (offset,))
         if result is not None:
             self._account.done.setdefault(body, result.end)
-            self._account.done_copies[place] = result.end
+
+    def account_struck(self, key: CheckpointKey, queue_offset: int, end: int) -> None:
+        """Account for a message that is struck out of its checkpoint: it may not have been before."""
+        record = self._heart.store.message_at(key.topic, key.queue_id, queue_offset)
+        assert record is not None, "no file of the log is deleted here"
+        if record.physical_offset in self._account.struck:
+            raise Loss(f"message {bytes(record.body)!r} is acknowledged or stored again for the second time")
+        self._account.struck[record.physical_offset] = end
 
     def _revive(self) -> None:
+        store, struck = self._heart.store, self._account.struck
+        before = store.max_offset(RETRIES, 0) - len(struck)
         while self._heart.revival.revive_due():
             pass
+        if store.max_offset(RETRIES, 0) - len(struck) > before:
+            raise Loss("messages are stored again, and not struck out of their checkpoints")
         self._heart.revive_log.commit()
 
     def _save_offsets(self) -> None:

@@ -7,14 +7,16 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from orbitmq.broker.delivery.delay import DelayQueues, parse_delay_offsets, schedule
+from orbitmq.broker.delivery.delay import DelayQueues, format_delay_offsets, parse_delay_offsets, schedule
 from orbitmq.broker.delivery.delivered_copies import DeliveredCopies
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
 from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.topics.registry import TopicRegistry
 from orbitmq.clock import Clock
+from orbitmq.errors import StoreError
 from orbitmq.files import read_table, replace_file
 from orbitmq.model.delay_levels import DelayLevels
+from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion
 from orbitmq.store import Draft, Store
 from orbitmq.store.local_disk import LocalDisk
 from orbitmq.store.sync.delivery_progress import DeliveryProgress
@@ -160,11 +162,28 @@ def open_delays(
     """Go on with the delayed messages where the broker's files say, behind what a former master has delivered.
 
     Raises:
-        StoreError: delayOffset.json cannot be read.
+        StoreError: delayOffset.json cannot be read, or written.
     """
     delivered = read_table(files.delays_path, parse_delay_offsets) or ()
+    if delivered:
+        _keep_cut(*delivered, store, files.delays_path)
     notes = DeliveryProgress(LocalDisk(), files.delivered_path)
     queues = DelayQueues(
         store, topics, levels, *delivered, notes=notes, copies=copies, wall_ms=clock(), now_ms=monotonic()
     )
     return DelayService(queues, files.delays_path, clock, monotonic)
+
+
+def _keep_cut(offsets: Mapping[int, int], version: DataVersion, store: Store, path: Path) -> None:
+    """Write offsets behind their queues' ends as those ends: a new master's messages come to the place of those that were cut.
+
+    Raises:
+        StoreError: the disk does not take it.
+    """
+    cut = {level: min(offset, store.max_offset(SCHEDULE_TOPIC, level - 1)) for level, offset in offsets.items()}
+    if cut != offsets:
+        log.warning("%s tells of messages behind the end of their queues", path)
+        try:
+            replace_file(path, format_delay_offsets(cut, version))
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error}") from error

@@ -55,7 +55,11 @@ def open_timers(
         log_file_size=config.mapped_file_size_timer_log,
     )
     if config.timer_wheel_enable:
-        files.recover(store.max_physical_offset, lambda offset, size: _queue_offset(store, offset, size))
+        files.recover(
+            store.max_physical_offset,
+            store.max_offset(TIMER_TOPIC, 0),
+            lambda offset, size: _queue_offset(store, offset, size),
+        )
         _tell_of_short_retention(config)
     metrics = _load_metrics(metrics_path)
     if files.aside or files.log.is_empty:

@@ -270,6 +270,8 @@ class TimerService:
         now = self._monotonic()
         if self._saving is not None or self._is_fenced:
             return
+        if self._snapshot is not None and self._snapshot[0].reset_count != self.timers.reset_count:
+            self._snapshot = None
         if self._snapshot is None:
             if now - self._saved_at_ms < self._save_ms or not self.timers.is_changed:
                 return
@@ -278,6 +280,7 @@ class TimerService:
         snapshot, count = self._snapshot
         if snapshot.log_end <= self._store.durable_offset:
             self._snapshot = None
+            self.timers.is_being_saved = True
             self._saving = asyncio.get_running_loop().create_task(self._save(snapshot, count))
 
     async def _save(self, snapshot: TimerSnapshot, delivered_count: int) -> None:
@@ -299,6 +302,7 @@ class TimerService:
             self.save_failure = f"the timers' checkpoint cannot be written: {error}"
         finally:
             self._saving = None
+            self.timers.is_being_saved = False
 
     def _clean_in_time(self) -> None:
         now = self._monotonic()

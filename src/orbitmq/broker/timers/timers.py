@@ -46,10 +46,11 @@ _ROLL, _DELETE = int(Magic.ROLL), int(Magic.DELETE)
 
 
 class TimerSnapshot(NamedTuple):
-    """A checkpoint that may be kept when the CommitLog is on the disk up to `log_end`."""
+    """A checkpoint that may be kept when the CommitLog is on the disk up to `log_end`, as long as its files are in use."""
 
     log_end: int
     checkpoint: TimerCheckpoint
+    reset_count: int
 
 
 class DueStep:
@@ -134,12 +135,18 @@ class Timers:
         """Messages that the log did not have any more when their time came."""
         self._saved = (files.checkpoint.queue_offset, 0)
         self._was_reset = False
+        self._damage: Exception | None = None
+        """Why the files are to be rebuilt; None once they are."""
+        self.reset_count = 0
+        """How often the files were found damaged since the start: a snapshot from before tells of files that are gone."""
+        self.is_being_saved = False
+        """True while a snapshot is being kept: the files stay until then."""
         self._templates = WaitingTemplates()
 
     @property
     def is_changed(self) -> bool:
-        """Return True if there is something that the checkpoint on the disk does not tell."""
-        return (self._files.queue_offset, self.delivered_count) != self._saved
+        """Return True if there is something that the checkpoint on the disk does not tell, and should."""
+        return self._damage is None and (self._files.queue_offset, self.delivered_count) != self._saved
 
     @property
     def queue_behind(self) -> int:
@@ -155,7 +162,7 @@ class Timers:
     @property
     def is_waiting(self) -> bool:
         """Return True if any message waits for its time."""
-        return self._files.wheel.file is not None or self.queue_behind > 0
+        return self._files.wheel.file is not None or self.queue_behind > 0 or self._damage is not None
 
     def slot_count(self, due_ms: int) -> int:
         """Return how many messages are due at a step."""
@@ -183,7 +190,9 @@ class Timers:
         Raises:
             StoreUnavailable, Rejected: a message that is due already cannot be stored now; it is tried again.
             OSError: the disk has no room; nothing is lost, a later call tries again.
+            DamagedTimers, FileCut: the files are damaged, and are rebuilt by a later call: a snapshot is being kept.
         """
+        self._rebuild_damaged()
         files = self._files
         offset = files.queue_offset
         found = self._store.read(TIMER_TOPIC, 0, offset, SLICE_COUNT, _READ_SIZE)
@@ -217,7 +226,9 @@ class Timers:
 
         Raises:
             StoreUnavailable, Rejected: the store takes nothing now; nothing is lost, a later call tries again.
+            OSError, DamagedTimers, FileCut: as `enqueue`.
         """
+        self._rebuild_damaged()
         try:
             self._files.check_whole()
             # A step under way is finished first, in as many calls as it takes.
@@ -243,7 +254,8 @@ class Timers:
 
     def snapshot(self, now_ms: int) -> TimerSnapshot:
         """Return how far everything is, to be kept when the log is on the disk up to where it ends now."""
-        return TimerSnapshot(self._store.max_physical_offset, self._files.next_checkpoint(self.read_ms, now_ms))
+        checkpoint = self._files.next_checkpoint(self.read_ms, now_ms)
+        return TimerSnapshot(self._store.max_physical_offset, checkpoint, self.reset_count)
 
     def note_saved(self, snapshot: TimerSnapshot, delivered_count: int) -> None:
         """Take note of a snapshot that is on the disk, and of `delivered_count` when it was taken."""
@@ -499,12 +511,23 @@ class Timers:
 
     def _reset_files(self, damage: Exception) -> None:
         """Rebuild wheel and log from the queue; delivered messages are passed over."""
-        files = self._files
+        self._damage = damage
+        self.reset_count += 1
+        self._rebuild_damaged()
+
+    def _rebuild_damaged(self) -> None:
+        """Rebuild what was found damaged, if anything was. Raises OSError; the damage itself, while a snapshot is being kept."""
+        files, damage = self._files, self._damage
+        if damage is None:
+            return
+        if self.is_being_saved:
+            raise damage
         files.delivered_offset = max(files.queue_offset, files.delivered_offset)
         files.delivered_ms = self.read_ms
         self._due = None
         self._was_reset = True
         files.reset(str(damage))
+        self._damage = None
         self.pending_count = 0
         self.metrics.clear()
 

@@ -72,11 +72,12 @@ class TimerFiles:
         self._synced_position = 0
         self._placed = array("q")
 
-    def recover(self, commit_log_end: int, queue_offset_of: Callable[[int, int], int | None]) -> None:
+    def recover(self, commit_log_end: int, queue_end: int, queue_offset_of: Callable[[int, int], int | None]) -> None:
         """Open what is there, and repair it.
 
         Args:
             commit_log_end: bytes.
+            queue_end: the queue offset after the last message in the timers' queue.
             queue_offset_of: returns the timer queue's offset of the message at a physical offset, with a size; None where
                 it is not there any more.
 
@@ -89,7 +90,8 @@ class TimerFiles:
         if max(checkpoint.queue_offset, checkpoint.master_queue_offset) > commit_log_end:
             log.error("%s is damaged: it tells of more messages than the CommitLog has bytes", self._checkpoint_path)
             checkpoint = TimerCheckpoint()
-        self.checkpoint = checkpoint
+        self.checkpoint = self._cut_to(checkpoint, queue_end)
+        checkpoint = self.checkpoint
         self.delivered_offset = max(checkpoint.queue_offset, checkpoint.master_queue_offset)
         self.delivered_ms = self.read_ms = checkpoint.read_ms
         try:
@@ -102,6 +104,7 @@ class TimerFiles:
             return
         self.queue_offset = checkpoint.queue_offset
         if self.log.is_empty:
+            self._begin_again()
             self.queue_offset = 0  # nothing to compare with: whatever was delivered is passed over
             return
         # The queue is read on from the checkpoint: of what came later, some was due and stored immediately, without a unit, and
@@ -121,6 +124,7 @@ class TimerFiles:
             OSError: the disk does not take it.
         """
         log.error("the timers' files are damaged (%s): they are moved aside and rebuilt from their queue", reason)
+        self._begin_again()
         self.close()
         for path in (self.wheel.path, self.log.directory):
             self._set_aside(path)
@@ -229,6 +233,31 @@ class TimerFiles:
         self.wheel.close()
         self.log.close()
 
+    def _cut_to(self, checkpoint: TimerCheckpoint, queue_end: int) -> TimerCheckpoint:
+        """Let a checkpoint count no message that the queue does not have: a new master's come to the place of those that were cut."""
+        _, _, queue_offset, master_offset, _ = checkpoint
+        cut = checkpoint._replace(
+            queue_offset=min(queue_offset, queue_end), master_queue_offset=min(master_offset, queue_end)
+        )
+        if cut != checkpoint:
+            log.warning("%s tells of messages behind the end of their queue, %d", self._checkpoint_path, queue_end)
+            self.write_checkpoint(cut)
+        return cut
+
+    def _begin_again(self) -> None:
+        """Withdraw what the checkpoint on the disk says of wheel and log; what was delivered it goes on to say.
+
+        Before there are new ones: a start that finds these unfinished would take them for what the checkpoint covers.
+        """
+        known = self.checkpoint
+        behind = known._replace(
+            log_position=0, queue_offset=0, master_queue_offset=max(known.queue_offset, known.master_queue_offset)
+        )
+        # What lies there is asked, not remembered: a save may have failed behind it.
+        if self._disk.read(self._checkpoint_path) not in (b"", format_timer_checkpoint_file(behind)):
+            self.write_checkpoint(behind)
+        self.checkpoint = behind
+
     def _mend(self, checkpoint: TimerCheckpoint, commit_log_end: int) -> None:
         """Find the log's end, and make the wheel fit it."""
         if self.log.is_empty:
@@ -264,6 +293,9 @@ class TimerFiles:
             log.warning("the timer wheel does not fit the timer log: it is rebuilt")
             self._write_wheel(self.read_ms)
             self._fits(self.read_ms)
+            # The checkpoint goes on to cover it.
+            assert self.wheel.file is not None, "it was opened above"
+            self.wheel.file.sync()
 
     def _open_wheel(self) -> None:
         if self._disk.exists(self.wheel.path) and not self.wheel.exists:

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from orbitmq.broker.delivery import delay_service
-from orbitmq.broker.delivery.delay import parse_delay_offsets, schedule
-from orbitmq.broker.delivery.delay_service import DelayService
+from orbitmq.broker.delivery.delay import format_delay_offsets, parse_delay_offsets, schedule
+from orbitmq.broker.delivery.delay_service import DelayService, open_delays
+from orbitmq.broker.delivery.delivered_copies import DeliveredCopies
+from orbitmq.broker.persistence import ConfigFiles
 from orbitmq.broker.topics.table import TopicTable
 from orbitmq.errors import StoreUnavailable
-from orbitmq.model.topic import SCHEDULE_TOPIC, TopicConfig
+from orbitmq.model.delay_levels import DelayLevels
+from orbitmq.model.topic import SCHEDULE_TOPIC, DataVersion, TopicConfig
 from orbitmq.store import Draft, FlushMode
 from orbitmq.store.sync.durability import Waiter
 from orbitmq.testing import FakeClock
@@ -246,3 +249,16 @@ async def test_a_file_that_the_disk_refuses_is_written_later(
         world.time.advance(1_000)
         await until(world.path.exists, pause_s=0)
         assert parse_delay_offsets(world.path.read_bytes())[0][1] == 1
+
+
+def test_levels_that_a_change_of_masters_has_cut_are_lower_in_the_file_before_others_come(tmp_path: Path) -> None:
+    """Those of the new master that come to the place of the lost ones were not delivered."""
+    files = ConfigFiles(tmp_path)
+    files.delays_path.write_bytes(format_delay_offsets({1: 5, 2: 1}, DataVersion()))
+    clock = FakeClock()
+    store = memory_store(clock=clock)
+    for level in (1, 2):
+        store.append(schedule(Draft("t", 0, b"x"), {}, level))
+    topics = Registries().topics
+    open_delays(store, topics, files, DelayLevels((1_000, 5_000)), DeliveredCopies(), clock, clock).close()
+    assert parse_delay_offsets(files.delays_path.read_bytes())[0] == {1: 1, 2: 1}

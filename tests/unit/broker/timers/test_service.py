@@ -135,6 +135,21 @@ async def test_after_a_failed_sync_no_checkpoint_covers_anything(tmp_path: Path)
     assert "until a restart" in (world.service.save_failure or "")
 
 
+async def test_a_snapshot_of_files_that_are_rebuilt_meanwhile_is_not_kept(world: World) -> None:
+    service = world.service
+    world.add()
+    service.timers.enqueue(world.clock())
+    world.clock.advance(1_000)
+    service._save_in_time()
+    assert service._snapshot is not None, "it waits for the log"
+    world.disk.files[world.path / "timerwheel"].was_cut = True
+    service.timers.deliver_due(world.clock())
+    world.store.flush()
+    service._save_in_time()
+    assert service._snapshot is None
+    assert service._saving is None
+
+
 async def test_a_disk_without_room_for_the_wheel_is_told_and_asked_again(tmp_path: Path) -> None:
     world = World(tmp_path, timer_precision_ms=100)
     world.disk.capacity = 0

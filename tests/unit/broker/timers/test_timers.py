@@ -17,7 +17,7 @@ from orbitmq.broker.timers.times import wait_form
 from orbitmq.broker.timers.waiting_template import WaitingTemplates
 from orbitmq.broker.topics.missing import MissingTopics
 from orbitmq.broker.topics.table import TopicTable
-from orbitmq.errors import StoreUnavailable
+from orbitmq.errors import FileCut, StoreUnavailable
 from orbitmq.model.message import Host
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TIMER_TOPIC, TopicConfig
 from orbitmq.store import Draft, ReadStatus, Store, StoreConfig
@@ -50,7 +50,7 @@ class World:
             log_file_size=1 << 16,
             slot_count=self.settings["slot_count"],
         )
-        self.files.recover(self.store.max_physical_offset, self._queue_offset)
+        self.files.recover(self.store.max_physical_offset, self.store.max_offset(TIMER_TOPIC, 0), self._queue_offset)
         self.timers = Timers(
             self.store,
             self.files,
@@ -357,6 +357,35 @@ def test_damage_while_running_is_mended_from_the_queue_and_nothing_comes_twice(d
     damage(world)
     assert world.pass_time(3_000) == [b"0", b"1", b"2"]
     assert [bytes(record.body) for record in world.delivered()] == [b"before", b"0", b"1", b"2"]
+
+
+def test_damaged_files_stay_while_a_snapshot_of_them_is_kept_and_are_rebuilt_then(world: World) -> None:
+    """A checkpoint that is written after the rebuild has begun would count for the new files."""
+    world.add(b"0", 5_000)
+    world.work()
+    world.timers.is_being_saved = True
+    wheel_is_cut(world)
+    with pytest.raises(FileCut):
+        world.timers.deliver_due(world.now_ms)
+    with pytest.raises(FileCut):
+        world.timers.enqueue(world.now_ms)
+    assert (world.files.aside, world.timers.is_changed, world.timers.is_waiting) == ([], False, True)
+    world.timers.is_being_saved = False
+    assert world.pass_time(6_000) == [b"0"]
+    assert world.files.aside
+
+
+def test_files_that_the_disk_does_not_move_aside_are_moved_later(world: World) -> None:
+    """A wheel that is closed would look like an empty one, and its messages like delivered ones."""
+    world.add(b"0", 5_000)
+    world.work()
+    wheel_is_cut(world)
+    world.disk.failures["move"] = OSError(errno.EIO, "input/output error")
+    for work in (world.timers.deliver_due, world.timers.deliver_due, world.timers.enqueue):
+        with pytest.raises(OSError, match="input/output"):
+            work(world.now_ms)
+    world.disk.failures.clear()
+    assert world.pass_time(6_000) == [b"0"]
 
 
 def test_a_message_that_the_log_does_not_have_any_more_is_counted_and_stops_nothing(

@@ -47,7 +47,7 @@ def timer_files(root: Path) -> TimerFiles:
 def root(tmp_path: Path) -> Path:
     """A store with four index files, and ten timers in three files of the timer log."""
     store, files = open_store(tmp_path), timer_files(tmp_path)
-    files.recover(0, lambda offset, size: None)
+    files.recover(0, 0, lambda offset, size: None)
     for number in range(COUNT):
         due_ms = FIRST_MS + number * 1_000
         properties = b"REAL_TOPIC\x01t\x02TIMER_OUT_MS\x01%d\x02" % due_ms
@@ -126,12 +126,14 @@ def test_each_damage_is_told_in_one_line_and_what_is_derived_is_sound_after_a_re
     assert what in found.what
     rebuild_store(root, SIZES)
     store, files = open_store(root), timer_files(root)
-    files.recover(store.max_physical_offset, lambda offset, size: None)
+    files.recover(store.max_physical_offset, COUNT, lambda offset, size: None)
     if name.startswith("timerlog/"):
         assert (files.queue_offset, files.delivered_offset) == (0, COUNT)  # what was delivered is known as before
     files.close()
     store.close()
-    assert [issue.path for issue in check(root)] == ([name] if name == "config/timercheck" else [])
+    # A start lowers a checkpoint that is ahead of its queue; the next save replaces others.
+    is_left = name == "config/timercheck" and kind != "checkpoint ahead"
+    assert [issue.path for issue in check(root)] == ([name] if is_left else [])
 
 
 def test_a_rebuild_leaves_a_sound_timer_log_alone_and_has_the_rest_written_again(root: Path) -> None:
@@ -140,7 +142,7 @@ def test_a_rebuild_leaves_a_sound_timer_log_alone_and_has_the_rest_written_again
     rebuild_store(root, SIZES)
     assert {path: path.read_bytes() for path in timers} == timers
     store, files = open_store(root), timer_files(root)
-    files.recover(store.max_physical_offset, lambda offset, size: None)
+    files.recover(store.max_physical_offset, COUNT, lambda offset, size: None)
     assert files.pending_count == COUNT
     files.close()
     store.close()

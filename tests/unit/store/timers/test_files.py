@@ -27,7 +27,11 @@ class World:
     def __init__(self, disk: FakeDisk | None = None, precision_ms: int = 1_000, commit_log_end: int = COMMIT_LOG_END):
         self.disk = disk or FakeDisk()
         self.files = TimerFiles(self.disk, ROOT, precision_ms=precision_ms, log_file_size=5 * UNIT_SIZE, slot_count=20)
-        self.files.recover(commit_log_end, lambda offset, size: offset // 10 if offset < commit_log_end else None)
+        self.files.recover(
+            commit_log_end,
+            commit_log_end // 10,
+            lambda offset, size: offset // 10 if offset < commit_log_end else None,
+        )
 
     def put(self, number: int, due_ms: int, magic: int = 1) -> None:
         self.files.put(due_ms, 1_000, magic, (number * 10, 10, 7), -1 if magic & 4 else 1)
@@ -166,6 +170,11 @@ def log_is_gone(world: World) -> None:
         del world.disk.files[path]
 
 
+def log_is_zeros(world: World) -> None:
+    file = world.disk.files[LOG_FILE]
+    file.buffer[:] = bytes(len(file.buffer))
+
+
 def log_has_a_hole(world: World) -> None:
     world.disk.files[LOG_FILE].buffer[52:104] = bytes(52)
 
@@ -227,6 +236,33 @@ def test_while_the_queue_is_read_again_the_checkpoint_goes_on_to_say_what_was_de
     assert (files.queue_offset, files.delivered_offset, files.delivered_ms) == (1, 12, 1_000)
 
 
+def everything_is_gone(world: World) -> None:
+    log_is_gone(world)
+    wheel_is_gone(world)
+
+
+@each_case(log_is_gone, log_is_zeros, everything_is_gone)
+def test_a_rebuild_that_a_crash_ends_begins_again(damage: Damage) -> None:
+    """The checkpoint of the files before must not count for those that are being made."""
+    world = filled(2, saved=2)
+    damage(world)
+    world = world.reopened()
+    world.put(0, 5_000)
+    # What a power cut leaves of files that were never synced.
+    log_is_zeros(world)
+    wheel_is_zeros(world)
+    world = world.reopened()
+    assert (world.files.queue_offset, world.files.delivered_offset) == (0, 2)
+    assert not world.files.is_placed(0)
+
+
+def test_a_rebuilt_wheel_is_on_the_disk_before_it_counts(world: World) -> None:
+    """The checkpoint covers it: a power cut must not take slots that count nothing together."""
+    wheel_is_gone(world)
+    file = world.reopened().disk.files[WHEEL]
+    assert file.durable == bytes(file.buffer)
+
+
 def test_another_precision_rebuilds_everything_from_the_queue() -> None:
     world = World(precision_ms=100)
     for number, due_ms in enumerate((5_000, 5_100, 5_200)):
@@ -258,6 +294,15 @@ def test_a_log_whose_first_file_never_reached_the_disk_is_rebuilt() -> None:
     world = world.reopened()
     assert world.files.queue_offset == 0
     assert world.files.aside
+
+
+def test_a_checkpoint_covers_no_message_that_the_queue_has_lost() -> None:
+    """Those that come to its place, from a new master, are other ones."""
+    world = filled(4)
+    world.files.queue_offset = 7  # the last ones were due when they were read, and have no units
+    world.save()
+    files = world.reopened(commit_log_end=50).reopened().files
+    assert (files.queue_offset, files.delivered_offset, files.aside) == (5, 5, [])
 
 
 def test_slots_whose_units_never_reached_the_disk_are_free_again() -> None:
