@@ -110,6 +110,11 @@ class ConfigFiles:
         found = read_table(self.offsets_path, parse_offsets)
         return found or read_table(self.plain_offsets_path, parse_offsets) or GroupOffsets()
 
+    def save_offsets(self, offsets: GroupOffsets) -> None:
+        """Store the committed offsets."""
+        encode = format_lmq_offsets if self._has_lmq else format_offsets
+        replace_file(self.offsets_path, encode(offsets.version, offsets.all))
+
     def load_groups(self, *, auto_create_enable: bool, count_max: int = GROUPS_MAX) -> GroupConfigs:
         """Return the groups' settings, only the system's at the first start."""
         found = read_table(self.groups_path, decode_group_table)

@@ -55,7 +55,7 @@ class StoredTables(NamedTuple):
             is_elected: it was a slave, and makes topics again whose first messages came just before its master was lost.
 
         Raises:
-            StoreError: topics.json cannot be written.
+            StoreError: a table cannot be written.
         """
         if store.max_physical_offset and not self.topics.all:
             log.warning("%s is missing, or empty: the topics of the stored messages are not known", files.topics_path)
@@ -70,8 +70,14 @@ class StoredTables(NamedTuple):
                     queue_count = max(store.queue_ids(name)) + 1
                     if self.topics.restore(name, queue_count, now_ms) is None:
                         self.topics.add_missing([plain_topic(name, queue_count)], now_ms)
-        for cut in self.offsets.cut_to(store.max_offset):
+        cuts = self.offsets.cut_to(store.max_offset)
+        for cut in cuts:
             log.warning("a committed offset lay beyond its queue's end and was pulled back: %s", cut)
+        if cuts:  # before other messages come to these places: after another crash their groups would pass them over
+            try:
+                files.save_offsets(self.offsets)
+            except OSError as error:
+                raise StoreError(f"{files.offsets_path} cannot be written: {error}") from error
         if self.topics.version != loaded_version:
             try:
                 files.save_topics(self.topics)
