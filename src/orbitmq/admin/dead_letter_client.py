@@ -9,7 +9,6 @@ print(letter.place, sent.message_id)
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -19,6 +18,7 @@ from typing import Self
 
 from orbitmq.admin.client import AdminClient
 from orbitmq.admin.dead_letters import DeadLetter, DeadLetterSelection
+from orbitmq.admin.each_master import ask_about
 from orbitmq.client.base import Client
 from orbitmq.client.consume.start_offsets import OffsetRange
 from orbitmq.client.producer import Producer
@@ -35,7 +35,6 @@ READER_GROUP = "orbitmq-dlq"
 """Its offset in a queue of dead letters is where the next one is that was not sent again yet."""
 _EVERYTHING = DeadLetterSelection()
 _SELECTION = {"selection": instance(DeadLetterSelection, allowed="a Selection")}
-_QUERIES_IN_FLIGHT = 16
 READ_TIMEOUT_MS = 10_000
 """How long a broker may take to give the next letters, which it said are there."""
 _POLL_COUNT_MAX = 256
@@ -106,13 +105,7 @@ class DeadLetters:
             NoNameServer: none of them answers.
         """
         topics = [topic for topic in await self._admin.topic_list() if topic.startswith(DLQ_PREFIX)]
-        places = asyncio.Semaphore(_QUERIES_IN_FLIGHT)
-
-        async def look(topic: str) -> DeadLetterGroup:
-            async with places:
-                return await self._look(topic)
-
-        found = await asyncio.gather(*map(look, topics))
+        found = await ask_about(topics, self._look)
         return [group for group in found if group.count or group.problem]
 
     async def missing_masters(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from orbitmq.errors import ConnectionBroken, OrbitError, PartlyDone, RequestTimeout
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _AT_A_TIME = 32
@@ -47,15 +48,15 @@ async def ask_all(masters: Mapping[str, str], ask: Callable[[str, str], Awaitabl
     return answers
 
 
-async def ask_about(names: Iterable[str], ask: Callable[[str], Awaitable[T]]) -> list[T]:
-    """Return what is answered about each name, in the names' order; of at most 32 the answers are awaited at the same time."""
+async def ask_about(items: Iterable[K], ask: Callable[[K], Awaitable[T]]) -> list[T]:
+    """Return what is answered about each item, in their order; of at most 32 the answers are awaited at the same time."""
     permits = asyncio.Semaphore(_AT_A_TIME)
 
-    async def one(name: str) -> T:
+    async def one(item: K) -> T:
         async with permits:
-            return await ask(name)
+            return await ask(item)
 
-    return await asyncio.gather(*map(one, names))
+    return await asyncio.gather(*map(one, items))
 
 
 async def tell_each(servers: Mapping[str, str], tell: Callable[[str, str], Awaitable[T]]) -> dict[str, T]:

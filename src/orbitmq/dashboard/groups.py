@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from orbitmq.admin import GroupStatus
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.admin.each_master import ask_about
 from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.admin.groups import QueueLag, QueueReset, ResetTo, total_lag
 from orbitmq.admin.system_names import group_kind
@@ -27,7 +28,6 @@ from orbitmq.model.topic import DLQ_PREFIX, GROUP_LENGTH_MAX, RETRY_PREFIX, chec
 from orbitmq.wire.bodies.groups import GroupConfig
 from orbitmq.wire.bodies.offsets import QueueTimeSpan
 
-_AT_A_TIME = 16
 _ORDERS = ("group", *GroupFacts._fields)
 _TOPICS_MAX = 20
 """Topics of a group whose time spans are asked for."""
@@ -44,19 +44,17 @@ async def groups(request: Request, clients: ClusterClients) -> Page:
     part, page = paged(request, listed)
     known = {row["group"]: row for row in part}
     shown = await admin.groups(names=known.keys())
-    places = asyncio.Semaphore(_AT_A_TIME)
 
     async def row(status: GroupStatus) -> dict[str, Any]:
-        async with places:
-            return {
-                "kind": group_kind(status.group),
-                **known[status.group],
-                "members": len(status.clients),
-                "topics": sorted(status.subscriptions),
-                **await _lag(admin, status.group),
-            }
+        return {
+            "kind": group_kind(status.group),
+            **known[status.group],
+            "members": len(status.clients),
+            "topics": sorted(status.subscriptions),
+            **await _lag(admin, status.group),
+        }
 
-    rows = order.sorted(await asyncio.gather(*map(row, shown)))
+    rows = order.sorted(await ask_about(shown, row))
     values = {
         "groups": rows,
         "page": page,

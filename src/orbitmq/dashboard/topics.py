@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from orbitmq.admin import AdminClient
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.group_client import GroupAdmin
+from orbitmq.admin.each_master import ask_about
 from orbitmq.admin.groups import total_lag
 from orbitmq.admin.topics import TopicChange
 from orbitmq.dashboard.answers import Page, link, missing, order_of, paged
@@ -35,7 +35,6 @@ from orbitmq.model.topic import (
 _LATEST_COUNT = 20
 _GROUPS_MAX = 50
 """Groups of a topic whose lag is shown."""
-_AT_A_TIME = 16
 _ORDERS = ("topic", "kind", *TopicFacts._fields)
 
 
@@ -55,15 +54,12 @@ async def topics(request: Request, clients: ClusterClients) -> Page:
         {"topic": topic, "kind": kind_of(topic, own), **facts.get(topic, TopicFacts())._asdict()} for topic in names
     ]
     shown, page = paged(request, order.sorted(listed))
-    places = asyncio.Semaphore(_AT_A_TIME)
-
     silent = await admin.silent_masters() if shown else {}
 
     async def row(known: Mapping[str, Any]) -> dict[str, Any]:
-        async with places:
-            return {**known, **await _sums(admin, known["topic"], silent)}
+        return {**known, **await _sums(admin, known["topic"], silent)}
 
-    rows = await asyncio.gather(*map(row, shown))
+    rows = await ask_about(shown, row)
     return Page(
         "topics.html",
         "Topics",
@@ -145,16 +141,13 @@ async def _settings(clients: ClusterClients, name: str) -> tuple[list[dict[str, 
 
 async def _groups(clients: ClusterClients, name: str) -> tuple[list[dict[str, Any]], str | None]:
     """Return the groups that have read a topic or subscribe to it, with their lag in it, and what is missing of them."""
-    places = asyncio.Semaphore(_AT_A_TIME)
-
-    async def row(admin: GroupAdmin, group: str) -> dict[str, Any]:
-        async with places:
-            return {"group": group, "lag": total_lag((await admin.lag(group, name)).values())}
-
     try:
         admin, problems = await clients.admin.groups_that_answer()
-        names = (await admin.of_topic(name))[:_GROUPS_MAX]
-        return list(await asyncio.gather(*(row(admin, group) for group in names))), missing(problems)
+
+        async def row(group: str) -> dict[str, Any]:
+            return {"group": group, "lag": total_lag((await admin.lag(group, name)).values())}
+
+        return await ask_about((await admin.of_topic(name))[:_GROUPS_MAX], row), missing(problems)
     except OrbitError as error:
         return [], str(error)
 
