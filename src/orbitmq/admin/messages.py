@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from orbitmq.admin.each_master import ask_each, notices_of
+from orbitmq.admin.each_master import SendRequest, ask_each, notices_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import TopicRoute
-from orbitmq.wire.command import Command
 from orbitmq.wire.headers.pull import QueryMessage, ViewMessage
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.stored_messages import decode_answer
@@ -26,9 +25,6 @@ _LARGE_PAGE = 8 * 1024 * 1024
 _TIME_MAX = (1 << 63) - 1
 _LOST_CAUSES = ("connection closed", "lease expired")
 """Of events of a route history: the broker did not unregister."""
-
-Tell = Callable[[str, object], Awaitable[Command]]
-"""Sends a request to an address, and returns the answer of a broker that does not refuse."""
 
 
 class FoundMessages(NamedTuple):
@@ -60,7 +56,7 @@ class FoundMessages(NamedTuple):
 
 async def find_by_key(
     route: TopicRoute,
-    tell: Tell,
+    request: SendRequest,
     topic: str,
     key: str,
     *,
@@ -102,7 +98,7 @@ async def find_by_key(
         has_stepped = is_cut = False
         question = header
         while True:
-            page = await _query(tell, broker, address, question, body_size_max)
+            page = await _query(request, broker, address, question, body_size_max)
             fresh = [message for message in page if message.physical_offset not in seen]
             is_large = sum(message.store_size for message in page) >= _LARGE_PAGE
             if not fresh and (has_stepped or (len(page) < max(1, largest) and not is_large)):
@@ -134,10 +130,10 @@ async def find_by_key(
 
 
 async def _query(
-    tell: Tell, broker: str, address: str, header: QueryMessage, body_size_max: int | None
+    request: SendRequest, broker: str, address: str, header: QueryMessage, body_size_max: int | None
 ) -> Sequence[StoredMessage]:
     try:
-        answer = await tell(address, header)
+        answer = await request(address, header)
     except RemoteRefused as refusal:
         if refusal.code == ResponseCode.QUERY_NOT_FOUND:
             return ()
@@ -147,7 +143,7 @@ async def _query(
 
 async def find_by_id(
     route: TopicRoute,
-    tell: Tell,
+    request: SendRequest,
     topic: str,
     message_id: str,
     *,
@@ -169,12 +165,12 @@ async def find_by_id(
     # An id may hold any address: only brokers of the topic are queried.
     if host in names:
         with suppress(RemoteRefused):
-            answer = await tell(host, ViewMessage(physical_offset=offset, topic=topic))
+            answer = await request(host, ViewMessage(physical_offset=offset, topic=topic))
             for message in decode_answer(answer.body, names[host], body_size_max=body_size_max).messages:
                 if message.topic == topic:
                     return message
     found = await find_by_key(
-        route, tell, topic, message_id, count_max=1, is_unique=True, body_size_max=body_size_max, lost=lost
+        route, request, topic, message_id, count_max=1, is_unique=True, body_size_max=body_size_max, lost=lost
     )
     if found.messages:
         return found.messages[-1]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orbitmq.admin.each_master import ask_all, ask_each, tell_each
-from orbitmq.admin.messages import Tell
+from orbitmq.admin.each_master import SendRequest, ask_all, ask_each, change_each
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
@@ -84,7 +83,7 @@ def _either(wanted: int | None, present: int) -> int:
     return present if wanted is None else wanted
 
 
-async def find_configs(tell: Tell, masters: Mapping[str, str], topic: str) -> dict[str, TopicConfig]:
+async def find_configs(request: SendRequest, masters: Mapping[str, str], topic: str) -> dict[str, TopicConfig]:
     """Return a topic's settings by the names of the brokers that have it.
 
     Raises:
@@ -92,7 +91,7 @@ async def find_configs(tell: Tell, masters: Mapping[str, str], topic: str) -> di
     """
 
     async def ask(_broker: str, address: str) -> TopicConfig | None:
-        return await _find_config(tell, address, topic)
+        return await _find_config(request, address, topic)
 
     answers = await ask_all(dict(sorted(masters.items())), ask)
     found = {broker: config for broker, config in answers.items() if config is not None}
@@ -102,7 +101,7 @@ async def find_configs(tell: Tell, masters: Mapping[str, str], topic: str) -> di
 
 
 async def find_known_configs(
-    tell: Tell, masters: Mapping[str, str], topic: str
+    request: SendRequest, masters: Mapping[str, str], topic: str
 ) -> tuple[dict[str, TopicConfig], dict[str, str]]:
     """Return a topic's settings on the brokers that answer, and what is wrong with each other one.
 
@@ -112,7 +111,7 @@ async def find_known_configs(
     """
 
     async def ask(_broker: str, address: str) -> TopicConfig | None:
-        return await _find_config(tell, address, topic)
+        return await _find_config(request, address, topic)
 
     answers, problems = await ask_each(dict(sorted(masters.items())), ask, needs_one=True)
     found = {broker: config for broker, config in answers.items() if config is not None}
@@ -121,9 +120,9 @@ async def find_known_configs(
     return found, problems
 
 
-async def _find_config(tell: Tell, address: str, topic: str) -> TopicConfig | None:
+async def _find_config(request: SendRequest, address: str, topic: str) -> TopicConfig | None:
     try:
-        return decode_topic_config((await tell(address, GetTopicConfig(topic=topic))).body)
+        return decode_topic_config((await request(address, GetTopicConfig(topic=topic))).body)
     except RemoteRefused as refusal:
         if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
@@ -135,7 +134,7 @@ def _not_there(topic: str, masters: Mapping[str, str]) -> RouteNotFound:
 
 
 async def change_configs(
-    tell: Tell, masters: Mapping[str, str], topic: str, change: TopicChange, *, force: bool = False
+    request: SendRequest, masters: Mapping[str, str], topic: str, change: TopicChange, *, force: bool = False
 ) -> dict[str, TopicConfig]:
     """Change a topic on every broker that has it; return its settings afterwards, as each broker tells them.
 
@@ -144,24 +143,26 @@ async def change_configs(
         RouteNotFound: none of these brokers has the topic.
         PartlyDone: some brokers have made the change, some have not.
     """
-    present = await find_configs(tell, masters, topic)
+    present = await find_configs(request, masters, topic)
     having = {broker: masters[broker] for broker in present}
     if change.read_queue_count is not None and not force:
-        await check_read_queues(tell, having, topic, change.read_queue_count)
+        await check_read_queues(request, having, topic, change.read_queue_count)
 
     async def make(broker: str, address: str) -> None:
-        await tell(address, create_header(change.applied_to(present[broker])))
+        await request(address, create_header(change.applied_to(present[broker])))
 
-    await tell_each(having, make)
-    return await find_configs(tell, having, topic)
+    await change_each(having, make)
+    return await find_configs(request, having, topic)
 
 
-async def hidden_messages(tell: Tell, masters: Mapping[str, str], topic: str, read_queue_count: int) -> dict[str, int]:
+async def hidden_messages(
+    request: SendRequest, masters: Mapping[str, str], topic: str, read_queue_count: int
+) -> dict[str, int]:
     """Return by broker how many messages of a topic no consumer would find with so many queues to read; 0 is left out."""
 
     async def count(_broker: str, address: str) -> int:
         try:
-            answer = await tell(address, GetTopicStats(topic=topic))
+            answer = await request(address, GetTopicStats(topic=topic))
         except RemoteRefused as refusal:
             if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
                 raise
@@ -175,13 +176,15 @@ async def hidden_messages(tell: Tell, masters: Mapping[str, str], topic: str, re
     return {broker: found for broker, found in counts.items() if found}
 
 
-async def check_read_queues(tell: Tell, masters: Mapping[str, str], topic: str, read_queue_count: int) -> None:
+async def check_read_queues(
+    request: SendRequest, masters: Mapping[str, str], topic: str, read_queue_count: int
+) -> None:
     """Refuse to stop reading queues that hold messages.
 
     Raises:
         InvalidArgument: some do; it says how many messages on which broker, and what to do first.
     """
-    hidden = await hidden_messages(tell, masters, topic, read_queue_count)
+    hidden = await hidden_messages(request, masters, topic, read_queue_count)
     if hidden:
         places = ", ".join(f"{count} messages on {broker}" for broker, count in hidden.items())
         allowed = (
