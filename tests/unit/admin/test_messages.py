@@ -128,7 +128,7 @@ def test_messages_of_one_ms_that_an_answer_had_no_room_for_are_mentioned(limit: 
 def test_large_messages_of_one_ms_may_be_more_than_an_answer_has(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = Brokers(a=[one("k", 5)] * 9, limit=2)
     assert not find(brokers).is_cut  # small ones would all be in the answer
-    monkeypatch.setattr("orbitmq.admin.messages._LARGE_PAGE", 2 * len(record("k", 5)))
+    monkeypatch.setattr("orbitmq.admin.messages._SIZE_LIMITED_PAGE", 2 * len(record("k", 5)))
     assert find(brokers).is_cut
 
 
