@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, command, end_partial
+from orbitmq.cli.access import Access, command, exit_if_incomplete
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import FormatOption, GroupArgument, SchemaOption
 from orbitmq.cli.terminal.output import Format, Row, format_cell, format_time, say, show_json, show_rows
@@ -69,7 +69,7 @@ async def list_groups(
     problems = [letters.problem for letters in groups if letters.problem is not None]
     for problem in problems:
         say(f"orbitmq: {problem}")
-    end_partial(missing)
+    exit_if_incomplete(missing)
     if problems:
         raise typer.Exit(ExitCode.NO)
 
@@ -103,7 +103,7 @@ async def show(
         missing = await dead_letters.missing_masters()
     if output is Format.TABLE:
         show_rows(rows, _COLUMNS, output)
-    end_partial(missing)
+    exit_if_incomplete(missing)
 
 
 @command(app, "resend")
@@ -147,9 +147,9 @@ async def resend(
     report.summarize("would be sent" if dry_run else "sent")
     if ids and report.count < len(selection.ids):
         say(f"orbitmq: {report.count} of {len(selection.ids)} ids were found")
-        end_partial(missing)
+        exit_if_incomplete(missing)
         raise typer.Exit(ExitCode.NO)
-    end_partial(missing)
+    exit_if_incomplete(missing)
 
 
 async def _report_unsent(report: _Report, letters: AsyncGenerator[DeadLetter, None], topic: str | None) -> None:
