@@ -110,7 +110,7 @@ def _topics(snapshot: Snapshot, before: Snapshot | None, offsets: Offsets) -> di
 def _groups(snapshot: Snapshot, before: Snapshot | None, offsets: Offsets) -> dict[str, GroupFacts]:
     found = {}
     for group, facts in snapshot.groups.items():
-        members = len(facts.status.clients) if facts.are_members_told else None
+        members = len(facts.status.clients) if facts.are_members_known else None
         if snapshot.silent:
             found[group] = GroupFacts(members=members)
             continue
