@@ -90,9 +90,8 @@ async def find_by_key(
     )
     search = _KeySearch(request, query, body_size_max)
     has_more, silent = await ask_each(brokers, search.read_broker, needs_one=True)
-    found = sorted(
-        search.found, key=lambda message: (message.stored_at_ms, message.broker_name, message.physical_offset)
-    )
+    found = search.found
+    found.sort(key=lambda message: (message.stored_at_ms, message.broker_name, message.physical_offset))
     surplus = max(0, len(found) - max(0, count_max))
     return FoundMessages(found[surplus:], {**lost, **silent}, surplus > 0 or any(has_more.values()))
 
@@ -128,7 +127,7 @@ class _KeySearch:
             count += len(matching)
             if count >= count_max:
                 return True
-            # A page may end between two messages of the same ms: that ms is queried again, and skipped when it has no fresh ones.
+            # A page may end between two messages of the same ms: that ms is queried again, then skipped.
             has_skipped_ms = not fresh
             query = replace(query, end_ms=min(message.stored_at_ms for message in page) - has_skipped_ms)
 

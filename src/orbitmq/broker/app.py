@@ -276,14 +276,8 @@ class Broker:
             stored.fit(store, files, config, self._clock(), is_elected=is_elected)
             retention = TopicRetention(self._clock, self._monotonic)
             await retention.hide_expired(stored.topics.all, store)
-            others = OtherServers(
-                config,
-                address,
-                stored.topics,
-                stored.mappings,
-                self._client_security,
-                0 if role is None else role.epoch,
-            )
+            epoch = 0 if role is None else role.epoch
+            others = OtherServers(config, address, stored.topics, stored.mappings, self._client_security, epoch)
             service = self._make_service(address, files, stored, store, others, epochs)
             undo.push_async_callback(service.slave_listener.close)
             if store.max_physical_offset:  # a store without messages may lack its tables
@@ -298,11 +292,7 @@ class Broker:
             http = await start_http(config, service, server, others.registrar, monitor)
             undo.pop_all()
         offset_file = OffsetFile(
-            files.offsets_path,
-            stored.offsets,
-            self._clock,
-            lambda: store.durable_offset,
-            is_lmq=config.enable_lmq,
+            files.offsets_path, stored.offsets, self._clock, lambda: store.durable_offset, is_lmq=config.enable_lmq
         )
         running = Running(
             service=service,

@@ -30,16 +30,9 @@ from orbitmq.net.address_map import reachable
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.consumer_info import RunningInfo, decode_running_info
 from orbitmq.wire.bodies.document import decode_kv_table
-from orbitmq.wire.bodies.groups import (
-    decode_consumer_connections,
-    decode_group_table,
-)
+from orbitmq.wire.bodies.groups import decode_consumer_connections, decode_group_table
 from orbitmq.wire.bodies.offsets import decode_committed, decode_time_spans
-from orbitmq.wire.bodies.topics import (
-    QueueStats,
-    decode_topic_stats,
-    decode_topic_table,
-)
+from orbitmq.wire.bodies.topics import QueueStats, decode_topic_stats, decode_topic_table
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import (
     GetAllConsumerOffsets,

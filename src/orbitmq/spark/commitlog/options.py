@@ -59,11 +59,7 @@ def has_log_path(options: Mapping[str, str]) -> bool:
 
 
 def check_no_log_path(options: Mapping[str, str]) -> None:
-    """Check the options of a stream: the files do not show which messages are confirmed, and when.
-
-    Raises:
-        ConfigError: they name a log directory.
-    """
+    """Raise ConfigError if a stream's options name a log directory: its files do not show what is confirmed, and when."""
     if has_log_path(options):
         raise ConfigError(PATH_OPTION, "a streaming query", "a batch query: a stream reads topics from brokers")
 
