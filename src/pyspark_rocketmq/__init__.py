@@ -40,7 +40,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
     def schema(self) -> StructType:
         """Return the columns of a message."""
-        from orbitmq.spark.commitlog.options import parse_file_options, reads_files
+        from orbitmq.spark.commitlog.options import has_log_path, parse_file_options
         from orbitmq.spark.commitlog.reader import file_schema
         from orbitmq.spark.error_messages import without_trace
         from orbitmq.spark.options import parse_read_options
@@ -50,7 +50,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         with without_trace():
             table = table_options(self.options)
             options = self.options if table is None else readable(table)
-            if reads_files(options):
+            if has_log_path(options):
                 schema = file_schema(parse_file_options(options))
             else:
                 # Spark does not say whether a batch or a stream will follow; what differs is checked when it does.
@@ -59,7 +59,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of a bounded range."""
-        from orbitmq.spark.commitlog.options import parse_file_options, reads_files
+        from orbitmq.spark.commitlog.options import has_log_path, parse_file_options
         from orbitmq.spark.commitlog.reader import FileReader
         from orbitmq.spark.error_messages import without_trace
         from orbitmq.spark.options import parse_read_options
@@ -68,14 +68,14 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
         with without_trace():
             options = for_reading(self.options, schema)
-            if reads_files(options):
+            if has_log_path(options):
                 return FileReader(schema, parse_file_options(options))
             return BatchReader(schema, parse_read_options(options, streaming=False, query_id=self._query_id))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a reader that goes on and on."""
         from orbitmq.errors import OrbitError
-        from orbitmq.spark.commitlog.options import refuse_files
+        from orbitmq.spark.commitlog.options import check_no_log_path
         from orbitmq.spark.options import parse_read_options
         from orbitmq.spark.reading.older_streams import OlderStreamReader
         from orbitmq.spark.reading.readers import StreamReader
@@ -85,7 +85,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
         try:
             options = for_reading(self.options, schema)
-            refuse_files(options)
+            check_no_log_path(options)
             reader = StreamReader if LIMITS_STREAMS else OlderStreamReader
             return reader(schema, parse_read_options(options, streaming=True, query_id=self._query_id))
         except OrbitError as error:

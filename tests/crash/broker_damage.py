@@ -299,7 +299,7 @@ async def _live(run: Run, simulation: int) -> None:
     running.offset_file.save_now()
     service.delivery.pop.batch_file.save_now()
     service.sends.delays.save()
-    running.table_notes.save_now()
+    running.known_tables.save_now()
 
 
 def _state(broker: Broker) -> State:

@@ -105,7 +105,7 @@ async def servers(path: Path) -> AsyncIterator[tuple[NameServer, Broker]]:
     await broker.start()
     try:
         broker.service.tables.topics.update(TopicConfig(topic="t"), 0)
-        await broker.running.others.registrar.wait_told()
+        await broker.running.others.registrar.wait_registered()
         yield name_server, broker
     finally:
         await broker.stop()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from orbitmq.admin.client import AdminClient
-from orbitmq.admin.each_master import ask_all, tell_each
+from orbitmq.admin.each_master import ask_all, change_each
 from orbitmq.model.access import AccessRule, Acl, Policy, PolicyType, User
 from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.wire.bodies.access import UserChange, decode_acls, decode_users, encode_acl, encode_user_change
@@ -57,11 +57,11 @@ class AccessClient:
         Raises:
             PartlyDone: some brokers have made the change, some have not.
         """
-        return list(await self._tell(CreateUser(username=name), encode_user_change(name, change), broker=broker))
+        return list(await self._change(CreateUser(username=name), encode_user_change(name, change), broker=broker))
 
     async def update_user(self, name: str, change: UserChange, *, broker: str | None = None) -> list[str]:
         """Change what is said of a user. Raises: as `create_user`."""
-        return list(await self._tell(UpdateUser(username=name), encode_user_change(name, change), broker=broker))
+        return list(await self._change(UpdateUser(username=name), encode_user_change(name, change), broker=broker))
 
     async def missing_masters(self) -> dict[str, str]:
         """Return the names of brokers that have no master now, and why: changes do not reach them (`ClusterAdmin`)."""
@@ -69,7 +69,7 @@ class AccessClient:
 
     async def delete_user(self, name: str, *, broker: str | None = None) -> list[str]:
         """Delete a user and its rules. Raises: as `create_user`."""
-        return list(await self._tell(DeleteUser(username=name), broker=broker))
+        return list(await self._change(DeleteUser(username=name), broker=broker))
 
     async def rules(
         self, user_filter: str | None = None, resource_filter: str | None = None, *, broker: str | None = None
@@ -80,18 +80,18 @@ class AccessClient:
 
     async def add_rule(self, acl: Acl, *, broker: str | None = None) -> list[str]:
         """Add rules to a user's; those about the same resources are replaced. Raises: as `create_user`."""
-        return list(await self._tell(CreateAcl(subject=acl.subject), encode_acl(acl), broker=broker))
+        return list(await self._change(CreateAcl(subject=acl.subject), encode_acl(acl), broker=broker))
 
     async def delete_rules(self, name: str, resource: str | None = None, *, broker: str | None = None) -> list[str]:
         """Delete a user's rules, or the one about a resource. Raises: as `create_user`."""
         header = DeleteAcl(
             subject=f"User:{name}", policy_type=PolicyType.CUSTOM if resource else None, resource=resource
         )
-        return list(await self._tell(header, broker=broker))
+        return list(await self._change(header, broker=broker))
 
-    async def _tell(self, header: object, body: bytes = b"", *, broker: str | None) -> dict[str, Command]:
+    async def _change(self, header: object, body: bytes = b"", *, broker: str | None) -> dict[str, Command]:
         """Make a change at every master, or at one; return the answers by the brokers' names."""
-        return await tell_each(await self._masters(broker), lambda _name, at: self._request(at, header, body))
+        return await change_each(await self._masters(broker), lambda _name, at: self._request(at, header, body))
 
     async def _ask(self, header: object, broker: str | None) -> dict[str, Command]:
         """Ask every master, or one; return the answers by the brokers' names."""

@@ -20,7 +20,7 @@ import orjson
 
 from orbitmq.address import parse_name_servers
 from orbitmq.admin.cluster_admin import ClusterAdmin
-from orbitmq.admin.each_master import ask_all, ask_each, tell_each
+from orbitmq.admin.each_master import ask_all, ask_each, change_each
 from orbitmq.admin.group_client import GroupAdmin, delete_topics
 from orbitmq.admin.groups import GroupStatus, QueueLag, QueueReset, ResetTo
 from orbitmq.admin.messages import COUNT_MAX, FoundMessages, find_by_id, find_by_key, find_lost
@@ -105,7 +105,7 @@ class AdminClient(ClusterAdmin):
     ) -> None:
         super().__init__(name_servers, timeout_ms=timeout_ms, credentials=credentials, tls=tls)
         self._routes = Routes(self._name_servers)
-        self._groups = GroupAdmin(self._tell, self._find_masters, self._find_topic_masters)
+        self._groups = GroupAdmin(self._request, self._find_masters, self._find_topic_masters)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -150,9 +150,9 @@ class AdminClient(ClusterAdmin):
         check_name("topic", config.topic)
         targets = await self.masters(cluster=cluster, broker=broker)
         if not force:
-            await check_read_queues(self._tell, targets, config.topic, config.read_queue_count)
+            await check_read_queues(self._request, targets, config.topic, config.read_queue_count)
         header = create_header(config)
-        await tell_each(targets, lambda _name, address: self._tell(address, header))
+        await change_each(targets, lambda _name, address: self._request(address, header))
         return targets
 
     async def topic_configs(
@@ -164,7 +164,7 @@ class AdminClient(ClusterAdmin):
             InvalidArgument: no master is called so.
             RouteNotFound: none of the masters has the topic.
         """
-        return await find_configs(self._tell, await self.masters(cluster=cluster, broker=broker), topic)
+        return await find_configs(self._request, await self.masters(cluster=cluster, broker=broker), topic)
 
     async def known_topic_configs(
         self, topic: str, *, cluster: str | None = None, broker: str | None = None
@@ -176,7 +176,7 @@ class AdminClient(ClusterAdmin):
             RouteNotFound: all masters answer, and none of them has the topic.
             ClientError: no master answers.
         """
-        return await find_known_configs(self._tell, await self.masters(cluster=cluster, broker=broker), topic)
+        return await find_known_configs(self._request, await self.masters(cluster=cluster, broker=broker), topic)
 
     async def change_topic(
         self,
@@ -198,7 +198,7 @@ class AdminClient(ClusterAdmin):
             PartlyDone: some masters have made the change, some have not.
         """
         masters = await self.masters(cluster=cluster, broker=broker)
-        return await change_configs(self._tell, masters, topic, change, force=force)
+        return await change_configs(self._request, masters, topic, change, force=force)
 
     async def hidden_messages(self, topic: str, read_queue_count: int, masters: Mapping[str, str]) -> dict[str, int]:
         """Return by broker how many messages of a topic no consumer would find with so many queues to read.
@@ -206,7 +206,7 @@ class AdminClient(ClusterAdmin):
         Args:
             masters: address by name of the brokers that are asked.
         """
-        return await hidden_messages(self._tell, masters, topic, read_queue_count)
+        return await hidden_messages(self._request, masters, topic, read_queue_count)
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> Sequence[str]:
         """Delete a topic from every broker that holds it, then from every NameServer.
@@ -224,7 +224,7 @@ class AdminClient(ClusterAdmin):
             raise RouteNotFound(f"the topic {topic} has no route in the cluster {cluster}")
         addresses = [address for data in brokers for address in data.addresses.values()]
         delete = DeleteTopicInBroker(topic=topic)
-        await tell_each(_themselves(addresses), lambda _name, address: self._tell(address, delete))
+        await change_each(_themselves(addresses), lambda _name, address: self._request(address, delete))
         answers = await self._name_servers.ask_all(DeleteTopicInNameServer(topic=topic, cluster_name=cluster))
 
         async def check(_name: str, address: str) -> None:
@@ -234,7 +234,7 @@ class AdminClient(ClusterAdmin):
             if answer.code != _NOT_SUPPORTED:
                 expect(answer, address)
 
-        await tell_each(_themselves(answers), check)
+        await change_each(_themselves(answers), check)
         return addresses
 
     async def broker(self, address: str) -> BrokerAdmin:
@@ -243,7 +243,7 @@ class AdminClient(ClusterAdmin):
         Args:
             address: of a master or a slave, as host:port.
         """
-        return BrokerAdmin(self._tell, address)
+        return BrokerAdmin(self._request, address)
 
     async def broker_settings(self, address: str, *, with_secrets: bool = False) -> dict[str, str]:
         """Return a broker's settings, under RocketMQ's keys; a Java broker's, too.
@@ -253,7 +253,7 @@ class AdminClient(ClusterAdmin):
         """
         import javaproperties  # it loads an XML parser: only requests for settings pay
 
-        body = (await self._tell(address, GetBrokerConfig())).body
+        body = (await self._request(address, GetBrokerConfig())).body
         settings = dict(javaproperties.loads(body.decode()))
         return settings if with_secrets else masked_settings(settings)
 
@@ -271,7 +271,7 @@ class AdminClient(ClusterAdmin):
             if not part.isprintable():
                 raise InvalidArgument("changes", part, "keys and values of one line")
         body = "".join(f"{key}={value}\n" for key, value in changes.items()).encode()
-        return (await self._tell(address, UpdateBrokerConfig(), body)).remark or ""
+        return (await self._request(address, UpdateBrokerConfig(), body)).remark or ""
 
     async def check_name_servers(self, name_servers: str) -> None:
         """Refuse a list for brokers (`namesrvAddr`) of which no NameServer answers: a broker that has it would be found no more.
@@ -283,7 +283,7 @@ class AdminClient(ClusterAdmin):
         async def answers(address: str) -> bool:
             try:
                 async with asyncio.timeout(_PROBE_S):
-                    await self._tell(address, GetClusterInfo())
+                    await self._request(address, GetClusterInfo())
             except (OrbitError, TimeoutError):
                 return False
             return True
@@ -301,7 +301,7 @@ class AdminClient(ClusterAdmin):
         Raises:
             RemoteRefused: nothing was counted under this name and key.
         """
-        return decode_stats((await self._tell(address, ViewBrokerStats(stats_name=name, stats_key=key))).body)
+        return decode_stats((await self._request(address, ViewBrokerStats(stats_name=name, stats_key=key))).body)
 
     async def traffic(
         self,
@@ -317,7 +317,7 @@ class AdminClient(ClusterAdmin):
             topic: only of this topic; without it a broker is asked several times for each of its topics.
             group: only what this group got.
         """
-        return await find_traffic(self._tell, await self.masters(cluster=cluster, broker=broker), topic, group)
+        return await find_traffic(self._request, await self.masters(cluster=cluster, broker=broker), topic, group)
 
     async def known_traffic(
         self,
@@ -332,7 +332,7 @@ class AdminClient(ClusterAdmin):
         Raises:
             ClientError: no master answers.
         """
-        return await find_known_traffic(self._tell, await self.masters(cluster=cluster, broker=broker), topic, group)
+        return await find_known_traffic(self._request, await self.masters(cluster=cluster, broker=broker), topic, group)
 
     async def topic_stats(self, topic: str) -> dict[MessageQueue, QueueStats]:
         """Return where each queue of a topic begins and ends, in queue order.
@@ -411,7 +411,7 @@ class AdminClient(ClusterAdmin):
         async def find_topic_masters(topic: str) -> Mapping[str, str]:
             return answering(await self._find_topic_masters(topic))
 
-        return GroupAdmin(self._tell, find_masters, find_topic_masters), problems
+        return GroupAdmin(self._request, find_masters, find_topic_masters), problems
 
     async def messages_by_key(
         self,
@@ -438,7 +438,7 @@ class AdminClient(ClusterAdmin):
         lost = await self.lost_brokers(topic)
         return await find_by_key(
             route,
-            self._tell,
+            self._request,
             topic,
             key,
             count_max=count_max,
@@ -462,7 +462,7 @@ class AdminClient(ClusterAdmin):
         """
         route = await self.topic_route(topic)
         lost = await self.lost_brokers(topic)
-        return await find_by_id(route, self._tell, topic, message_id, body_size_max=body_size_max, lost=lost)
+        return await find_by_id(route, self._request, topic, message_id, body_size_max=body_size_max, lost=lost)
 
     async def lost_brokers(self, topic: str) -> dict[str, str]:
         """Return brokers that had queues of a topic and left its route without a good-bye, and why, sorted.
@@ -604,7 +604,7 @@ class AdminClient(ClusterAdmin):
         return _merged_producers(answers.values()), problems
 
     async def _broker_producers(self, _broker_name: str, address: str) -> Mapping[str, Iterable[ProducerInfo]]:
-        return decode_producer_table((await self._tell(address, GetAllProducers())).body)
+        return decode_producer_table((await self._request(address, GetAllProducers())).body)
 
     async def client_info(self, group: str, client_id: str, *, with_stacks: bool = False) -> RunningInfo:
         """Return what a group's client says of itself: settings, queues, figures, and the stacks of its threads.
@@ -629,7 +629,7 @@ class AdminClient(ClusterAdmin):
             topic=message.topic,
         )
         masters = await self.masters(broker=message.broker_name)
-        return decode_direct_result((await self._tell(masters[message.broker_name], header)).body)
+        return decode_direct_result((await self._request(masters[message.broker_name], header)).body)
 
     async def _tell_first(self, header: object) -> Command:
         """Return the answer of the first master that does not refuse.
@@ -640,7 +640,7 @@ class AdminClient(ClusterAdmin):
         error: ClientError = RouteNotFound("no master broker is registered with the NameServer")
         for address in (await self.masters()).values():
             try:
-                return await self._tell(address, header)
+                return await self._request(address, header)
             except ClientError as refusal:
                 error = refusal
         raise error
@@ -653,7 +653,7 @@ class AdminClient(ClusterAdmin):
 
     async def _broker_topic_stats(self, broker_name: str, address: str, topic: str) -> dict[MessageQueue, QueueStats]:
         try:
-            return decode_topic_stats((await self._tell(address, GetTopicStats(topic=topic))).body)
+            return decode_topic_stats((await self._request(address, GetTopicStats(topic=topic))).body)
         except RemoteRefused as refusal:
             if refusal.code != _NOT_SUPPORTED:
                 raise
@@ -664,8 +664,8 @@ class AdminClient(ClusterAdmin):
         return {queue: await self._queue_stats(address, queue) for queue in queues}
 
     async def _queue_stats(self, address: str, queue: MessageQueue) -> QueueStats:
-        low = await self._tell(address, GetMinOffset(topic=queue.topic, queue_id=queue.queue_id))
-        high = await self._tell(address, GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id))
+        low = await self._request(address, GetMinOffset(topic=queue.topic, queue_id=queue.queue_id))
+        high = await self._request(address, GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id))
         return QueueStats(
             decode_header(OffsetResponse, low.ext_fields).offset, decode_header(OffsetResponse, high.ext_fields).offset
         )

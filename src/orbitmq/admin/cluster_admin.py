@@ -105,7 +105,7 @@ class ClusterAdmin:
 
     async def broker_runtime_info(self, address: str) -> dict[str, str]:
         """Return a broker's run-time values, by Java's names."""
-        return decode_kv_table((await self._tell(address, GetBrokerRuntimeInfo())).body)
+        return decode_kv_table((await self._request(address, GetBrokerRuntimeInfo())).body)
 
     def _check_loop(self) -> None:
         self._owning_loop.check()
@@ -114,7 +114,7 @@ class ClusterAdmin:
     async def _ask(self, header: object) -> Command:
         return expect(await self._name_servers.ask(header), ", ".join(self._name_servers.configured))
 
-    async def _tell(self, address: str, header: object, body: bytes = b"") -> Command:
+    async def _request(self, address: str, header: object, body: bytes = b"") -> Command:
         return expect(await self._pool.request(address, header, body, timeout_ms=self._timeout_ms), address)
 
 

@@ -7,9 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from orbitmq.errors import ConnectionBroken, OrbitError, PartlyDone, RequestTimeout
+from orbitmq.wire.command import Command
 
 K = TypeVar("K")
 T = TypeVar("T")
+
+SendRequest = Callable[[str, object], Awaitable[Command]]
+"""Sends a header to an address; returns the answer, or raises RemoteRefused."""
 
 _AT_A_TIME = 32
 
@@ -59,18 +63,18 @@ async def ask_about(items: Iterable[K], ask: Callable[[K], Awaitable[T]]) -> lis
     return await asyncio.gather(*map(one, items))
 
 
-async def tell_each(servers: Mapping[str, str], tell: Callable[[str, str], Awaitable[T]]) -> dict[str, T]:
+async def change_each(servers: Mapping[str, str], change: Callable[[str, str], Awaitable[T]]) -> dict[str, T]:
     """Make a change at all servers together; return their answers by name, in the servers' order.
 
     Args:
         servers: name to address.
-        tell: makes it at the server of a name and address.
+        change: makes it at the server of a name and address.
 
     Raises:
         PartlyDone: some have made it, some have not, or may have, since they did not answer; it names all.
         OrbitError: none has made it; the first one's error.
     """
-    answers, errors = await _ask(servers, tell)
+    answers, errors = await _ask(servers, change)
     problems = {name: errors[name] for name in servers if name in errors}
     if problems and answers:
         outcomes = [f"done on {', '.join(answers)}"]

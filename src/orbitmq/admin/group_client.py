@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from orbitmq.admin.each_master import ask_about, ask_all, tell_each
+from orbitmq.admin.each_master import ask_about, ask_all, change_each
 from orbitmq.admin.groups import Connections, GroupStatus, QueueLag, QueueReset, ResetTo, merged_status
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import (
@@ -50,7 +50,7 @@ from orbitmq.wire.headers.offsets import (
 )
 from orbitmq.wire.headers.topics import GetTopicStats, QueryTopicConsumers
 
-Tell = Callable[[str, object, bytes], Awaitable[Command]]
+SendRequest = Callable[[str, object, bytes], Awaitable[Command]]
 """Sends a request to an address, and returns the answer of a broker that does not refuse."""
 Masters = Callable[[str | None], Awaitable[Mapping[str, str]]]
 """Returns the masters of a cluster, or of all of them: broker name to address."""
@@ -62,13 +62,13 @@ class GroupAdmin:
     """Calls about groups.
 
     Args:
-        tell: sends a request to a broker.
+        request: sends a request to a broker.
         masters: tells every master's address.
         topic_masters: tells those of a topic.
     """
 
-    def __init__(self, tell: Tell, masters: Masters, topic_masters: TopicMasters) -> None:
-        self._tell = tell
+    def __init__(self, request: SendRequest, masters: Masters, topic_masters: TopicMasters) -> None:
+        self._request = request
         self._masters = masters
         self._topic_masters = topic_masters
 
@@ -113,7 +113,7 @@ class GroupAdmin:
 
     async def _table(self, _broker: str, address: str) -> Mapping[str, GroupConfig]:
         # 201 and not 352: a Java broker makes a group whose settings are asked for.
-        return decode_group_table((await self._tell(address, GetAllSubscriptionGroups(), b"")).body).groups
+        return decode_group_table((await self._request(address, GetAllSubscriptionGroups(), b"")).body).groups
 
     async def _check_has_offsets(self, group: str) -> None:
         if not await self.lag(group):
@@ -130,7 +130,7 @@ class GroupAdmin:
 
     async def _connections(self, address: str, group: str) -> Connections | None:
         try:
-            answer = await self._tell(address, GetConsumerConnections(consumer_group=group), b"")
+            answer = await self._request(address, GetConsumerConnections(consumer_group=group), b"")
         except RemoteRefused as refusal:
             if refusal.code == ResponseCode.CONSUMER_NOT_ONLINE:
                 return None
@@ -173,7 +173,7 @@ class GroupAdmin:
         """
 
         async def ask(_broker: str, address: str) -> Sequence[str]:
-            return decode_group_list((await self._tell(address, QueryTopicConsumers(topic=topic), b"")).body)
+            return decode_group_list((await self._request(address, QueryTopicConsumers(topic=topic), b"")).body)
 
         masters = {name: at for name, at in (await self._topic_masters(topic)).items() if broker in (None, name)}
         return sorted({group for groups in (await ask_all(masters, ask)).values() for group in groups})
@@ -183,7 +183,7 @@ class GroupAdmin:
 
         async def ask(_broker: str, address: str) -> Sequence[QueueTimeSpan]:
             header = QueryConsumeTimeSpan(topic=topic, group=group)
-            return decode_time_spans((await self._tell(address, header, b"")).body)
+            return decode_time_spans((await self._request(address, header, b"")).body)
 
         answers = await ask_all(await self._topic_masters(topic), ask)
         return sorted(span for spans in answers.values() for span in spans)
@@ -200,10 +200,10 @@ class GroupAdmin:
 
     async def _progress(self, address: str, group: str, topic: str | None) -> dict[MessageQueue, QueueProgress]:
         header = GetConsumeStats(consumer_group=group, topic=topic or "")
-        return decode_consume_stats((await self._tell(address, header, b"")).body)
+        return decode_consume_stats((await self._request(address, header, b"")).body)
 
     async def _bounds(self, address: str, topic: str) -> dict[MessageQueue, QueueStats]:
-        return decode_topic_stats((await self._tell(address, GetTopicStats(topic=topic), b"")).body)
+        return decode_topic_stats((await self._request(address, GetTopicStats(topic=topic), b"")).body)
 
     async def reset(
         self,
@@ -257,7 +257,7 @@ class GroupAdmin:
         found = None
         if to.needs_search:
             header = SearchOffset(topic=queue.topic, queue_id=queue.queue_id, timestamp_ms=to.number)
-            found = decode_header(OffsetResponse, (await self._tell(address, header, b"")).ext_fields).offset
+            found = decode_header(OffsetResponse, (await self._request(address, header, b"")).ext_fields).offset
         return to.offset_in(bounds, found)
 
     async def _way(self, broker: str, address: str, group: str) -> bool:
@@ -269,7 +269,7 @@ class GroupAdmin:
         connected = await self._connections(address, group)
         if connected is not None and connected[1].message_model is MessageModel.BROADCASTING:
             raise ClientError(f"the group {group} is broadcasting: each of its clients keeps offsets of its own")
-        properties = (await self._tell(address, GetBrokerConfig(), b"")).body.decode(errors="replace")
+        properties = (await self._request(address, GetBrokerConfig(), b"")).body.decode(errors="replace")
         if "useServerSideResetOffset=true" in properties.split():
             return True
         if connected is not None:
@@ -315,7 +315,7 @@ class GroupAdmin:
             header = UpdateConsumerOffset(
                 consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=offset
             )
-        await self._tell(address, header, b"")
+        await self._request(address, header, b"")
 
     async def clone(
         self, source: str, target: str, topic: str | None = None, *, dry_run: bool = False
@@ -368,7 +368,7 @@ class GroupAdmin:
             consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
         )
         try:
-            await self._tell(address, header, b"")
+            await self._request(address, header, b"")
         except RemoteRefused as refusal:
             if refusal.code == ResponseCode.QUERY_NOT_FOUND:
                 return False
@@ -378,7 +378,7 @@ class GroupAdmin:
     async def _make_like(self, address: str, source: str, target: str) -> None:
         if await self._settings(address, target) is None:
             like = await self._settings(address, source) or GroupConfig(group=source)
-            await self._tell(address, UpdateSubscriptionGroup(), encode_group_config(replace(like, group=target)))
+            await self._request(address, UpdateSubscriptionGroup(), encode_group_config(replace(like, group=target)))
 
     async def create(
         self, config: GroupConfig, *, cluster: str | None = None, broker: str | None = None
@@ -393,7 +393,7 @@ class GroupAdmin:
         if not masters:
             raise InvalidArgument("broker", broker, "the name of a master")
         body = encode_group_config(config)
-        await tell_each(masters, lambda _name, address: self._tell(address, UpdateSubscriptionGroup(), body))
+        await change_each(masters, lambda _name, address: self._request(address, UpdateSubscriptionGroup(), body))
         return masters
 
     async def delete(self, group: str, *, cluster: str | None = None) -> Mapping[str, str]:
@@ -417,7 +417,7 @@ class GroupAdmin:
 
         await ask_all(masters, check)
         header = DeleteSubscriptionGroup(group_name=group, clean_offset=True)
-        await tell_each(masters, lambda _name, address: self._tell(address, header, b""))
+        await change_each(masters, lambda _name, address: self._request(address, header, b""))
         return masters
 
 

@@ -1,43 +1,39 @@
-"""Single messages, found by a key, by the client's id, or by the broker's."""
+"""Queries of messages by a key, by the client's message id, or by the broker's."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from orbitmq.admin.each_master import ask_each, notices_of
+from orbitmq.admin.each_master import SendRequest, ask_each, notices_of
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ClientError, InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import TopicRoute
-from orbitmq.wire.command import Command
 from orbitmq.wire.headers.pull import QueryMessage, ViewMessage
 from orbitmq.wire.messages.message_id import parse_offset_message_id
 from orbitmq.wire.messages.stored_messages import decode_answer
 
 COUNT_MAX = 64
-"""As many as one answer of a broker has at most, with its defaults (maxMsgsNumBatch)."""
-_LARGE_PAGE = 8 * 1024 * 1024
-"""Bytes of records from which on a broker may have ended an answer for its size: it does so before 12 MiB, with messages of 4 MiB."""
+"""Messages in one answer at most, with a broker's defaults (maxMsgsNumBatch)."""
+_SIZE_LIMITED_PAGE = 8 * 1024 * 1024
+"""Bytes of records with which an answer may have reached its size limit: 12 MiB, less a message of up to 4 MiB."""
 _TIME_MAX = (1 << 63) - 1
 _LOST_CAUSES = ("connection closed", "lease expired")
-"""Of events of a route history: the broker did not unregister."""
-
-Tell = Callable[[str, object], Awaitable[Command]]
-"""Sends a request to an address, and returns the answer of a broker that does not refuse."""
+"""Causes in a route history with which a broker left without unregistering."""
 
 
 class FoundMessages(NamedTuple):
-    """What the brokers of a topic answer to a query.
+    """Messages that brokers returned for a query.
 
     Args:
         messages: in the order of their store times.
         silent: the brokers that did not answer, and why; they may have more.
-        is_cut: there may be more messages at the brokers that answered, older ones for the most part.
+        is_cut: the brokers that answered may have more, mostly older ones.
     """
 
     messages: Sequence[StoredMessage]
@@ -60,7 +56,7 @@ class FoundMessages(NamedTuple):
 
 async def find_by_key(
     route: TopicRoute,
-    tell: Tell,
+    request: SendRequest,
     topic: str,
     key: str,
     *,
@@ -71,16 +67,20 @@ async def find_by_key(
     body_size_max: int | None = None,
     lost: Mapping[str, str] = MappingProxyType({}),
 ) -> FoundMessages:
-    """Query all brokers of a topic together for the newest messages of a key.
+    """Return the newest messages of a key, from all brokers of a topic at the same time.
 
     Args:
         body_size_max: bytes of each body that are kept; None: all.
-        lost: brokers that may have messages of the topic and are not in its route, and why.
+        lost: brokers that have left the topic's route and may have messages of it, and why.
 
     Raises:
+        RouteNotFound: the topic has no broker.
         ClientError: no broker answers.
     """
-    header = QueryMessage(
+    brokers = route.addresses
+    if not brokers:
+        raise RouteNotFound(f"no broker of the topic {topic} is registered with the NameServer")
+    query = QueryMessage(
         topic=topic,
         key=key,
         count_max=count_max,
@@ -88,66 +88,68 @@ async def find_by_key(
         end_ms=_TIME_MAX if end_ms is None else end_ms,
         is_unique_key=is_unique,
     )
-    page_size = max(1, min(count_max, COUNT_MAX))
-    found: list[StoredMessage] = []
+    search = _KeySearch(request, query, body_size_max)
+    has_more, silent = await ask_each(brokers, search.read_broker, needs_one=True)
+    found = search.found
+    found.sort(key=lambda message: (message.stored_at_ms, message.broker_name, message.physical_offset))
+    surplus = max(0, len(found) - max(0, count_max))
+    return FoundMessages(found[surplus:], {**lost, **silent}, surplus > 0 or any(has_more.values()))
 
-    def is_wanted(message: StoredMessage) -> bool:
-        # Brokers find by hashes; Java's return messages of other keys with the same hash, too.
-        return message.topic == topic and (message.message_id == key or (not is_unique and key in message.keys))
 
-    async def ask(broker: str, address: str) -> bool:
-        """Collect a broker's messages, page by page backwards in time; return True if it may have more."""
+class _KeySearch:
+    """Collects a key's messages from brokers, each queried page by page, backwards in time."""
+
+    def __init__(self, request: SendRequest, query: QueryMessage, body_size_max: int | None) -> None:
+        self._request, self._query, self._body_size_max = request, query, body_size_max
+        self.found: list[StoredMessage] = []
+
+    async def read_broker(self, broker: str, address: str) -> bool:
+        """Collect one broker's messages; return True if it may have more."""
+        count_max, query = self._query.count_max, self._query
         seen: set[int] = set()
-        count = largest = 0
-        has_stepped = is_cut = False
-        question = header
+        count = largest_page = 0
+        has_skipped_ms = may_miss = False
         while True:
-            page = await _query(tell, broker, address, question, body_size_max)
+            page = await self._read_page(broker, address, query)
             fresh = [message for message in page if message.physical_offset not in seen]
-            is_large = sum(message.store_size for message in page) >= _LARGE_PAGE
-            if not fresh and (has_stepped or (len(page) < max(1, largest) and not is_large)):
-                return is_cut
-            if not fresh and len(page) >= page_size:
+            is_size_limited = sum(message.store_size for message in page) >= _SIZE_LIMITED_PAGE
+            if not fresh and (has_skipped_ms or (len(page) < max(1, largest_page) and not is_size_limited)):
+                return may_miss
+            if not fresh and len(page) >= max(1, min(count_max, COUNT_MAX)):
                 # A page and more were stored in the same ms (Java's: second): a query cannot reach behind them.
                 return True
-            # More than an answer holds may have been stored in the ms that is stepped over.
-            is_cut |= (is_large and not fresh) or (has_stepped and bool(fresh))
+            # The skipped ms may hold more messages than an answer has room for.
+            may_miss |= (is_size_limited and not fresh) or (has_skipped_ms and bool(fresh))
             seen.update(message.physical_offset for message in fresh)
-            largest = max(largest, len(page))
-            wanted = list(filter(is_wanted, fresh))
-            found.extend(wanted)
-            count += len(wanted)
+            largest_page = max(largest_page, len(page))
+            matching = list(filter(self._matches, fresh))
+            self.found.extend(matching)
+            count += len(matching)
             if count >= count_max:
                 return True
-            # A page may end between two messages of the same ms: that ms is queried again.
-            has_stepped = not fresh
-            last_ms = min(message.stored_at_ms for message in page) - has_stepped
-            question = replace(header, end_ms=last_ms)
+            # A page may end between two messages of the same ms: that ms is queried again, then skipped.
+            has_skipped_ms = not fresh
+            query = replace(query, end_ms=min(message.stored_at_ms for message in page) - has_skipped_ms)
 
-    brokers = route.addresses
-    if not brokers:
-        raise RouteNotFound(f"no broker of the topic {topic} is registered with the NameServer")
-    cuts, silent = await ask_each(brokers, ask, needs_one=True)
-    found.sort(key=lambda message: (message.stored_at_ms, message.broker_name, message.physical_offset))
-    skipped = max(0, len(found) - max(0, count_max))
-    return FoundMessages(found[skipped:], {**lost, **silent}, skipped > 0 or any(cuts.values()))
+    async def _read_page(self, broker: str, address: str, query: QueryMessage) -> Sequence[StoredMessage]:
+        try:
+            answer = await self._request(address, query)
+        except RemoteRefused as refusal:
+            if refusal.code == ResponseCode.QUERY_NOT_FOUND:
+                return ()
+            raise
+        return decode_answer(answer.body, broker, body_size_max=self._body_size_max).messages
 
-
-async def _query(
-    tell: Tell, broker: str, address: str, header: QueryMessage, body_size_max: int | None
-) -> Sequence[StoredMessage]:
-    try:
-        answer = await tell(address, header)
-    except RemoteRefused as refusal:
-        if refusal.code == ResponseCode.QUERY_NOT_FOUND:
-            return ()
-        raise
-    return decode_answer(answer.body, broker, body_size_max=body_size_max).messages
+    def _matches(self, message: StoredMessage) -> bool:
+        """Return True if a message has the key, not only its hash: Java's brokers return both."""
+        key = self._query.key
+        has_key = message.message_id == key or (not self._query.is_unique_key and key in message.keys)
+        return has_key and message.topic == self._query.topic
 
 
 async def find_by_id(
     route: TopicRoute,
-    tell: Tell,
+    request: SendRequest,
     topic: str,
     message_id: str,
     *,
@@ -162,19 +164,19 @@ async def find_by_id(
         ClientError: a broker does not answer, and the others do not have it.
     """
     names = {address: name for name, address in route.addresses.items()}
-    host = ""
+    address = ""
     with suppress(InvalidArgument):
-        at, offset = parse_offset_message_id(message_id)
-        host = str(at)
+        host, offset = parse_offset_message_id(message_id)
+        address = str(host)
     # An id may hold any address: only brokers of the topic are queried.
-    if host in names:
+    if address in names:
         with suppress(RemoteRefused):
-            answer = await tell(host, ViewMessage(physical_offset=offset, topic=topic))
-            for message in decode_answer(answer.body, names[host], body_size_max=body_size_max).messages:
+            answer = await request(address, ViewMessage(physical_offset=offset, topic=topic))
+            for message in decode_answer(answer.body, names[address], body_size_max=body_size_max).messages:
                 if message.topic == topic:
                     return message
     found = await find_by_key(
-        route, tell, topic, message_id, count_max=1, is_unique=True, body_size_max=body_size_max, lost=lost
+        route, request, topic, message_id, count_max=1, is_unique=True, body_size_max=body_size_max, lost=lost
     )
     if found.messages:
         return found.messages[-1]
@@ -184,7 +186,7 @@ async def find_by_id(
 
 
 def find_lost(events: Sequence[Mapping[str, Any]], present: Collection[str]) -> dict[str, str]:
-    """Return the brokers whose last event in a topic's route history, newest first, is that they were lost."""
+    """Return the brokers that a topic's route history, newest event first, calls lost, and why; not those `present`."""
     latest: dict[str, Mapping[str, Any]] = {}
     for event in events:
         latest.setdefault(event["brokerName"], event)

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from orbitmq.admin.each_master import ask_all, ask_each
-from orbitmq.admin.messages import Tell
+from orbitmq.admin.each_master import SendRequest, ask_all, ask_each
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import RemoteRefused
 from orbitmq.wire.bodies.groups import decode_group_list
@@ -33,7 +32,7 @@ class Traffic(NamedTuple):
 
 
 async def find_traffic(
-    tell: Tell, masters: Mapping[str, str], topic: str | None = None, group: str | None = None
+    request: SendRequest, masters: Mapping[str, str], topic: str | None = None, group: str | None = None
 ) -> list[Traffic]:
     """Return what each broker has counted, without what it has not counted anything of.
 
@@ -43,14 +42,14 @@ async def find_traffic(
     """
 
     async def ask(broker: str, address: str) -> list[Traffic]:
-        return await _BrokerTraffic(tell, broker, address).find(topic, group)
+        return await _BrokerTraffic(request, broker, address).find(topic, group)
 
     answers = await ask_all(dict(sorted(masters.items())), ask)
     return [traffic for found in answers.values() for traffic in found]
 
 
 async def find_known_traffic(
-    tell: Tell, masters: Mapping[str, str], topic: str | None = None, group: str | None = None
+    request: SendRequest, masters: Mapping[str, str], topic: str | None = None, group: str | None = None
 ) -> tuple[list[Traffic], dict[str, str]]:
     """Return what `find_traffic` does, of the brokers that answer, and what is wrong with each other one.
 
@@ -59,7 +58,7 @@ async def find_known_traffic(
     """
 
     async def ask(broker: str, address: str) -> list[Traffic]:
-        return await _BrokerTraffic(tell, broker, address).find(topic, group)
+        return await _BrokerTraffic(request, broker, address).find(topic, group)
 
     answers, problems = await ask_each(dict(sorted(masters.items())), ask, needs_one=True)
     return [traffic for found in answers.values() for traffic in found], problems
@@ -68,8 +67,8 @@ async def find_known_traffic(
 class _BrokerTraffic:
     """One broker's figures."""
 
-    def __init__(self, tell: Tell, broker: str, address: str) -> None:
-        self._tell = tell
+    def __init__(self, request: SendRequest, broker: str, address: str) -> None:
+        self._request = request
         self._broker = broker
         self._address = address
 
@@ -88,7 +87,7 @@ class _BrokerTraffic:
         return [traffic for listed in found.values() for traffic in listed]
 
     async def _topics(self) -> list[str]:
-        table = (await self._tell(self._address, GetAllTopicConfig())).body
+        table = (await self._request(self._address, GetAllTopicConfig())).body
         return sorted((await asyncio.to_thread(decode_topic_table, table)).topics)
 
     async def _of_topic(self, topic: str, group: str | None) -> list[Traffic]:
@@ -99,12 +98,12 @@ class _BrokerTraffic:
         return [traffic for traffic in found if traffic is not None]
 
     async def _groups(self, topic: str) -> Iterable[str]:
-        return decode_group_list((await self._tell(self._address, QueryTopicConsumers(topic=topic))).body)
+        return decode_group_list((await self._request(self._address, QueryTopicConsumers(topic=topic))).body)
 
     async def _stats(self, name: str, topic: str, group: str | None) -> Traffic | None:
         key = topic if group is None else f"{topic}@{group}"
         try:
-            answer = await self._tell(self._address, ViewBrokerStats(stats_name=name, stats_key=key))
+            answer = await self._request(self._address, ViewBrokerStats(stats_name=name, stats_key=key))
         except RemoteRefused as refusal:
             if refusal.code != ResponseCode.SYSTEM_ERROR:
                 raise

@@ -1,12 +1,11 @@
-"""The settings of a topic on every broker that has it: asked for (351), and changed (17)."""
+"""The settings of a topic on every broker that has it: read (request 351) and changed (17)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orbitmq.admin.each_master import ask_all, ask_each, tell_each
-from orbitmq.admin.messages import Tell
+from orbitmq.admin.each_master import SendRequest, ask_all, ask_each, change_each
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import InvalidArgument, RemoteRefused, RouteNotFound
 from orbitmq.model.topic import AUTO_CREATE_TOPIC, TopicConfig
@@ -17,17 +16,17 @@ from orbitmq.wire.headers.topics import CreateTopic, GetTopicConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicChange:
-    """What is to be different about a topic; None leaves it as it is.
+    """Changes of a topic's settings; None leaves one as it is.
 
     Args:
         read_queue_count: queues that consumers read, on each broker.
         write_queue_count: queues that producers send to.
         perm: 4 to read, 2 to write, 6 for both.
-        order: whether its messages have an order that a broker's absence must not change.
-        attributes: `{"+message.type": "FIFO"}` sets one, `{"-message.type": ""}` takes it away.
+        order: its key-to-queue mapping must not change while a broker is away (Java: an ordered topic).
+        attributes: `{"+message.type": "FIFO"}` sets one, `{"-message.type": ""}` removes it.
 
     Raises:
-        InvalidArgument: a name of an attribute has no sign.
+        InvalidArgument: an attribute's name begins with neither + nor -.
     """
 
     read_queue_count: int | None = None
@@ -42,7 +41,7 @@ class TopicChange:
                 raise InvalidArgument("attributes", name, "+NAME, which sets one, or -NAME, which takes one away")
 
     def applied_to(self, config: TopicConfig) -> TopicConfig:
-        """Return a topic's settings as a broker is asked for them: with the changes of its attributes, not with all."""
+        """Return the settings to send to a broker: it replaces all but the attributes, of which only changes are sent."""
         return TopicConfig(
             topic=config.topic,
             read_queue_count=_either(self.read_queue_count, config.read_queue_count),
@@ -56,22 +55,22 @@ class TopicChange:
 
 
 def format_attribute_changes(changes: Mapping[str, str]) -> str | None:
-    """Return changes of attributes as requests carry them (Java: AttributeParser.parseToString); None for none."""
+    """Encode changes of attributes for a request (Java: AttributeParser.parseToString); None without changes."""
     words = (f"{name}={value}" if name.startswith("+") else name for name, value in changes.items())
     return ",".join(words) or None
 
 
 def attribute_changes(wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
-    """Return the changes that make a topic's attributes into others: with a sign each, those to take away as well."""
+    """Return the changes that turn the attributes `present` into `wanted`: +NAME sets one, -NAME removes one."""
     changes = {f"+{name.lstrip('+-')}": value for name, value in wanted.items() if present.get(name) != value}
     return changes | {f"-{name.lstrip('+-')}": "" for name in present if name not in wanted}
 
 
 def parse_attribute_change(text: str) -> tuple[str, str]:
-    """Return the name, with its sign, and the value of `+NAME=VALUE` or `-NAME`.
+    """Parse `+NAME=VALUE` or `-NAME`; return the name with its sign, and the value.
 
     Raises:
-        InvalidArgument: it is neither of them.
+        InvalidArgument: it has neither form.
     """
     name, separator, value = text.partition("=")
     is_one = len(name) > 1 and name[0] == ("+" if separator else "-") and (value or not separator)
@@ -84,25 +83,21 @@ def _either(wanted: int | None, present: int) -> int:
     return present if wanted is None else wanted
 
 
-async def find_configs(tell: Tell, masters: Mapping[str, str], topic: str) -> dict[str, TopicConfig]:
+async def find_configs(request: SendRequest, masters: Mapping[str, str], topic: str) -> dict[str, TopicConfig]:
     """Return a topic's settings by the names of the brokers that have it.
 
     Raises:
         RouteNotFound: none of these brokers has the topic.
     """
-
-    async def ask(_broker: str, address: str) -> TopicConfig | None:
-        return await _find_config(tell, address, topic)
-
-    answers = await ask_all(dict(sorted(masters.items())), ask)
+    answers = await ask_all(dict(sorted(masters.items())), lambda _name, address: _find_config(request, address, topic))
     found = {broker: config for broker, config in answers.items() if config is not None}
     if not found:
-        raise _not_there(topic, masters)
+        raise _no_such_topic(topic, masters)
     return found
 
 
 async def find_known_configs(
-    tell: Tell, masters: Mapping[str, str], topic: str
+    request: SendRequest, masters: Mapping[str, str], topic: str
 ) -> tuple[dict[str, TopicConfig], dict[str, str]]:
     """Return a topic's settings on the brokers that answer, and what is wrong with each other one.
 
@@ -110,89 +105,89 @@ async def find_known_configs(
         RouteNotFound: all brokers answer, and none of them has the topic.
         ClientError: no broker answers.
     """
-
-    async def ask(_broker: str, address: str) -> TopicConfig | None:
-        return await _find_config(tell, address, topic)
-
-    answers, problems = await ask_each(dict(sorted(masters.items())), ask, needs_one=True)
+    answers, problems = await ask_each(
+        dict(sorted(masters.items())), lambda _name, address: _find_config(request, address, topic), needs_one=True
+    )
     found = {broker: config for broker, config in answers.items() if config is not None}
     if not found and not problems:
-        raise _not_there(topic, masters)
+        raise _no_such_topic(topic, masters)
     return found, problems
 
 
-async def _find_config(tell: Tell, address: str, topic: str) -> TopicConfig | None:
+async def _find_config(request: SendRequest, address: str, topic: str) -> TopicConfig | None:
     try:
-        return decode_topic_config((await tell(address, GetTopicConfig(topic=topic))).body)
+        return decode_topic_config((await request(address, GetTopicConfig(topic=topic))).body)
     except RemoteRefused as refusal:
         if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
         return None
 
 
-def _not_there(topic: str, masters: Mapping[str, str]) -> RouteNotFound:
+def _no_such_topic(topic: str, masters: Mapping[str, str]) -> RouteNotFound:
     return RouteNotFound(f"the topic {topic} is on none of the brokers {', '.join(sorted(masters))}")
 
 
 async def change_configs(
-    tell: Tell, masters: Mapping[str, str], topic: str, change: TopicChange, *, force: bool = False
+    request: SendRequest, masters: Mapping[str, str], topic: str, change: TopicChange, *, force: bool = False
 ) -> dict[str, TopicConfig]:
-    """Change a topic on every broker that has it; return its settings afterwards, as each broker tells them.
+    """Change a topic on every broker that has it; return its settings as each broker reports them afterwards.
 
     Raises:
-        InvalidArgument: messages would be hidden; not with `force`.
+        InvalidArgument: without `force`: messages would be hidden.
         RouteNotFound: none of these brokers has the topic.
-        PartlyDone: some brokers have made the change, some have not.
+        PartlyDone: only some brokers have made the change.
     """
-    present = await find_configs(tell, masters, topic)
-    having = {broker: masters[broker] for broker in present}
+    present = await find_configs(request, masters, topic)
+    owners = {broker: masters[broker] for broker in present}
     if change.read_queue_count is not None and not force:
-        await check_read_queues(tell, having, topic, change.read_queue_count)
+        await check_read_queues(request, owners, topic, change.read_queue_count)
 
-    async def make(broker: str, address: str) -> None:
-        await tell(address, create_header(change.applied_to(present[broker])))
+    async def make_change(broker: str, address: str) -> None:
+        await request(address, create_header(change.applied_to(present[broker])))
 
-    await tell_each(having, make)
-    return await find_configs(tell, having, topic)
+    await change_each(owners, make_change)
+    return await find_configs(request, owners, topic)
 
 
-async def hidden_messages(tell: Tell, masters: Mapping[str, str], topic: str, read_queue_count: int) -> dict[str, int]:
-    """Return by broker how many messages of a topic no consumer would find with so many queues to read; 0 is left out."""
+async def hidden_messages(
+    request: SendRequest, masters: Mapping[str, str], topic: str, read_queue_count: int
+) -> dict[str, int]:
+    """Count by broker the messages in queues that consumers would no longer read; brokers without any are left out."""
 
     async def count(_broker: str, address: str) -> int:
         try:
-            answer = await tell(address, GetTopicStats(topic=topic))
+            answer = await request(address, GetTopicStats(topic=topic))
         except RemoteRefused as refusal:
             if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
                 raise
             return 0
-        stats = decode_topic_stats(answer.body)
-        return sum(
-            found.max_offset - found.min_offset for queue, found in stats.items() if queue.queue_id >= read_queue_count
-        )
+        queues = decode_topic_stats(answer.body).items()
+        return sum(stats.max_offset - stats.min_offset for queue, stats in queues if queue.queue_id >= read_queue_count)
 
     counts = await ask_all(dict(sorted(masters.items())), count)
-    return {broker: found for broker, found in counts.items() if found}
+    return {broker: hidden for broker, hidden in counts.items() if hidden}
 
 
-async def check_read_queues(tell: Tell, masters: Mapping[str, str], topic: str, read_queue_count: int) -> None:
-    """Refuse to stop reading queues that hold messages.
+async def check_read_queues(
+    request: SendRequest, masters: Mapping[str, str], topic: str, read_queue_count: int
+) -> None:
+    """Check that no queue with messages would no longer be read.
 
     Raises:
-        InvalidArgument: some do; it says how many messages on which broker, and what to do first.
+        InvalidArgument: one would; it names the messages of each broker, and what to do first.
     """
-    hidden = await hidden_messages(tell, masters, topic, read_queue_count)
+    hidden = await hidden_messages(request, masters, topic, read_queue_count)
     if hidden:
-        places = ", ".join(f"{count} messages on {broker}" for broker, count in hidden.items())
+        counts = ", ".join(f"{count} messages on {broker}" for broker, count in hidden.items())
         allowed = (
-            f"a number that leaves no queue with messages unread: {places} would be hidden from all consumers. "
+            f"a number that leaves no queue with messages unread: {counts} would be hidden from all consumers. "
             "Set the write queues first, and the read queues when these are consumed and deleted; or force it"
         )
         raise InvalidArgument("read queues", read_queue_count, allowed)
 
 
 def create_header(config: TopicConfig) -> CreateTopic:
-    """Return the request that makes a topic, or changes it."""
+    """Return the request that creates a topic or changes it."""
     return CreateTopic(
         topic=config.topic,
         default_topic=AUTO_CREATE_TOPIC,

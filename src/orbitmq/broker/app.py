@@ -1,7 +1,7 @@
-"""The broker as a program: it puts its parts together, starts them in order, and takes them down again.
+"""The broker as a program: constructs its parts, starts them in order, and stops them.
 
-Start: tables from `store/config`, the store (recovered), the listening port, the NameServers. Stop is the same the
-other way round: first no client is sent here any more, then what waits is answered, then everything is on the disk.
+Start: tables from `store/config`, the store (recovered), the listening port, the NameServers. Stop is the reverse: unregister
+from the NameServers, answer held requests, sync everything to the disk.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -25,7 +25,7 @@ from orbitmq.broker.health.monitor import BrokerMonitor
 from orbitmq.broker.health.pages import start_http
 from orbitmq.broker.housekeeping import Housekeeping, broker_housekeeping
 from orbitmq.broker.limits import descriptor_warnings, port_limits
-from orbitmq.broker.persistence import ConfigFiles, OffsetFile, TableNotes
+from orbitmq.broker.persistence import ConfigFiles, KnownTables, OffsetFile
 from orbitmq.broker.registration.addresses import (
     AnnouncedAddressCheck,
     BrokerAddress,
@@ -53,6 +53,7 @@ from orbitmq.store import Store
 log = logging.getLogger(__name__)
 
 DRAIN_MS = 3_000
+"""For answers that a stop waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +66,18 @@ class Running:
     others: OtherServers
     housekeeping: Housekeeping
     offset_file: OffsetFile
-    table_notes: TableNotes
+    known_tables: KnownTables
     monitor: BrokerMonitor
+    address_check: AnnouncedAddressCheck
     http: HttpServer | None
-    tasks: Sequence[asyncio.Task[None]]
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
-    def endings(self) -> Sequence[Callable[[], object]]:
-        """Return the steps of a stop up to the store, in order; opening goes the other way round."""
+    def stop_steps(self) -> Sequence[Callable[[], object]]:
+        """Return the steps of a stop before the store is closed, in order."""
         service = self.service
         return (
             *([self.http.close] if self.http is not None else []),
-            self.end_tasks,
+            self.cancel_tasks,
             self.others.registrar.leave,
             self.fast_path.close,
             service.delivery.pulls.close,
@@ -88,10 +90,10 @@ class Running:
             service.sends.transaction_service.stop,
         )
 
-    def saves(self) -> Sequence[Callable[[], object]]:
-        """Return the steps behind the store's: what says how far its messages were consumed and delivered.
+    def save_steps(self) -> Sequence[Callable[[], object]]:
+        """Return the steps after the store is closed: they save how far its messages were consumed and delivered.
 
-        A slave has delivered nothing: what it knows of that from its time as the master is older than what it took over.
+        A slave saves offsets alone: its progress of deliveries is from its time as the master, and outdated.
         """
         service = self.service
         if service.config.is_slave:
@@ -104,11 +106,32 @@ class Running:
             service.sends.delays.save,
         )
 
-    async def end_tasks(self) -> None:
-        """Cancel the tasks that run next to the server, and wait for them.
+    def start_tasks(self) -> None:
+        """Start the background tasks."""
+        jobs = (
+            self.others.name_servers.run(),
+            self.housekeeping.run(),
+            *self._role_jobs(),
+            self.service.store.retention.run(),
+            self.monitor.run(),
+            self.address_check.run(),
+        )
+        self.tasks.extend(asyncio.get_running_loop().create_task(job) for job in jobs)
+
+    def _role_jobs(self) -> list[Coroutine[Any, Any, None]]:
+        """Return the jobs of a slave, which replicates its master, or those of a master."""
+        service = self.service
+        if service.config.is_slave:
+            return [service.following.log.run(), service.following.tables.run()]
+        sends = service.sends
+        jobs = [sends.delays.run(), sends.transaction_service.run(), service.delivery.pop.revival.run()]
+        return [*jobs, sends.timers.run()] if service.config.timer_wheel_enable else jobs
+
+    async def cancel_tasks(self) -> None:
+        """Cancel the background tasks, and wait for them.
 
         Raises:
-            Exception: what the first one that failed has failed with.
+            Exception: the error of the first task that failed.
         """
         for task in self.tasks:
             task.cancel()
@@ -122,7 +145,7 @@ class Broker:
 
     Args:
         random: chooses queues where clients leave that to the broker.
-        role: what controllers have made of this broker; None: its settings say what it is.
+        role: the role that controllers gave this broker; None: its settings name its role.
     """
 
     def __init__(
@@ -161,7 +184,7 @@ class Broker:
 
     @property
     def metrics_address(self) -> str | None:
-        """Where /metrics, /healthz and /readyz are, as host:port; None without."""
+        """Where /metrics, /healthz and /readyz are, as host:port; None without an HTTP port."""
         http = self.running.http
         return None if http is None else http.address
 
@@ -178,7 +201,7 @@ class Broker:
             running = self._running = await self._open(await asyncio.to_thread(broker_address, self.config, port))
         async with stopped_on_failure(self.stop):
             await running.others.name_servers.look_up()
-            await running.others.registrar.wait_told()
+            await running.others.registrar.wait_registered()
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
         log.info(
@@ -190,22 +213,21 @@ class Broker:
         )
 
     async def stop(self) -> None:
-        """Leave the NameServers, answer what waits, sync and close. Safe to call twice.
+        """Unregister, answer held requests, sync and close. Safe to call twice.
 
         Raises:
-            Exception: what a task that ran next to the server, or the first step that failed, has failed with; everything
-                is closed all the same.
-            CancelledError: it was cancelled; everything is closed all the same, without waiting.
+            Exception: the error of the first background task or step that failed, once everything is closed.
+            CancelledError: it was cancelled, once everything is closed, without waiting.
         """
         if self._running is None:
             return
         running, self._running = self._running, None
-        failures = await do_all(*running.endings())
+        failures = await do_all(*running.stop_steps())
         not_closed = await do_all(running.service.store.close)
-        # The store is closed, so everything is durable: how far it was consumed and delivered may be kept as it is.
-        failures += not_closed or await do_all(*running.saves())
+        # The store is closed, so everything is durable: offsets may be saved as they are.
+        failures += not_closed or await do_all(*running.save_steps())
         sends = running.service.sends
-        failures += await do_all(sends.delays.close, sends.timers.close, running.table_notes.save_now)
+        failures += await do_all(sends.delays.close, sends.timers.close, running.known_tables.save_now)
         log.info("broker %s stopped", self.config.broker_name)
         if failures:
             raise failure_of(failures)
@@ -220,16 +242,14 @@ class Broker:
         self.running.service.use(self.config)
         self.running.others.name_servers.replace(self.config.name_servers)
 
-    def _use(self, config: BrokerConfig, then: Callable[[], None]) -> None:
-        """Let settings that were changed count everywhere, and call back when NameServers know what concerns them."""
+    def _apply_settings(self, config: BrokerConfig, then: Callable[[], None]) -> None:
+        """Apply changed settings in every part, and call `then` when NameServers know those that they need."""
         before, self.config = self.config, config
         running = self.running
         service = running.service
         service.use(config)
         service.store.retention.use(retention_rules(config))
-        running.fast_path.use(
-            broker_fast_path(service.sends.sending, PullTables.of(service), PopTables.of(service), self._clock)
-        )
+        running.fast_path.use(self._make_fast_path(service))
         running.server.rebind()
         running.others.permission = config.broker_permission
         if config.name_servers != before.name_servers:
@@ -242,10 +262,10 @@ class Broker:
             then()
 
     async def _open(self, address: BrokerAddress) -> Running:
-        """Open one part after another; where one fails, those that are open are closed again, the last one first."""
-        config, path = self.config, self.config.store_path_root_dir / "config"
-        files, table_notes = ConfigFiles(path, has_lmq=config.enable_lmq), TableNotes(path)
-        table_notes.check()
+        """Open the parts in order; when one fails, close the opened ones in reverse order."""
+        config, directory = self.config, self.config.store_path_root_dir / "config"
+        files, known_tables = ConfigFiles(directory, has_lmq=config.enable_lmq), KnownTables(directory)
+        known_tables.check()
         stored = StoredTables.load(files, config)
         async with AsyncExitStack() as undo:
             store = self._open_store(address)
@@ -256,22 +276,14 @@ class Broker:
             stored.fit(store, files, config, self._clock(), is_elected=is_elected)
             retention = TopicRetention(self._clock, self._monotonic)
             await retention.hide_expired(stored.topics.all, store)
-            others = OtherServers(
-                config,
-                address,
-                stored.topics,
-                stored.mappings,
-                self._client_security,
-                0 if role is None else role.epoch,
-            )
+            epoch = 0 if role is None else role.epoch
+            others = OtherServers(config, address, stored.topics, stored.mappings, self._client_security, epoch)
             service = self._make_service(address, files, stored, store, others, epochs)
             undo.push_async_callback(service.slave_listener.close)
-            if store.max_physical_offset:  # before the first message nothing can be missed
-                table_notes.save_now()
+            if store.max_physical_offset:  # a store without messages may lack its tables
+                known_tables.save_now()
             store.attach(asyncio.get_running_loop())
-            fast_path = broker_fast_path(
-                service.sends.sending, PullTables.of(service), PopTables.of(service), self._clock
-            )
+            fast_path = self._make_fast_path(service)
             server = self._make_server(service, fast_path)
             undo.push_async_callback(server.close)
             await self._listen(server, service)
@@ -280,37 +292,24 @@ class Broker:
             http = await start_http(config, service, server, others.registrar, monitor)
             undo.pop_all()
         offset_file = OffsetFile(
-            files.offsets_path,
-            stored.offsets,
-            self._clock,
-            lambda: store.durable_offset,
-            is_lmq=config.enable_lmq,
+            files.offsets_path, stored.offsets, self._clock, lambda: store.durable_offset, is_lmq=config.enable_lmq
         )
-        security = self._server_security
-        housekeeping = broker_housekeeping(
-            service, offset_file, table_notes, security, retention, self._clock, self._monotonic
-        )
-        jobs = (
-            others.name_servers.run(),
-            housekeeping.run(),
-            *self._own_jobs(service),
-            store.retention.run(),
-            monitor.run(),
-            address_check.run(),
-        )
-        tasks = [asyncio.get_running_loop().create_task(job) for job in jobs]
-        return Running(
+        running = Running(
             service=service,
             fast_path=fast_path,
             server=server,
             others=others,
-            housekeeping=housekeeping,
+            housekeeping=broker_housekeeping(
+                service, offset_file, known_tables, self._server_security, retention, self._clock, self._monotonic
+            ),
             offset_file=offset_file,
-            table_notes=table_notes,
+            known_tables=known_tables,
             monitor=monitor,
+            address_check=address_check,
             http=http,
-            tasks=tasks,
         )
+        running.start_tasks()
+        return running
 
     def _open_store(self, address: BrokerAddress) -> Store:
         return Store.open(
@@ -346,15 +345,18 @@ class Broker:
         )
         links = BrokerLinks(
             announce=registrar.announce,
-            ask_route=registrar.ask_queues,
+            find_queues=registrar.find_queues,
             ask_broker=others.brokers.ask,
             ask_master=registrar.ask_master,
-            use_settings=self._use,
+            use_settings=self._apply_settings,
         )
         service = BrokerService(context, links, stored)
         registrar.on_master.append(service.following.log.learn)
         registrar.on_ordered_topics.append(lambda names: service.tables.topics.set_ordered(names, self._clock()))
         return service
+
+    def _make_fast_path(self, service: BrokerService) -> FastPaths:
+        return broker_fast_path(service.sends.sending, PullTables.of(service), PopTables.of(service), self._clock)
 
     def _make_server(self, service: BrokerService, fast_path: FastPaths) -> Server[BrokerService]:
         security, guard = self._server_security, service.access.guard
@@ -365,7 +367,7 @@ class Broker:
             name="broker",
             limits=port_limits(self.config),
             clock=self._clock,
-            # The fast path checks no access: where sends need a signature they take the slow path.
+            # The fast path verifies no signatures: with access control every request takes the slow path.
             fast_path=fast_path if admission is None else None,
             admission=admission,
             tls=security.tls,
@@ -386,7 +388,7 @@ class Broker:
             await service.slave_listener.start(config.bind_address, ha_port(config, port))
 
     async def _listen_for_vip(self, server: Server[BrokerService], port: int) -> None:
-        """Listen on the VIP port, too; another broker there would be sent what is meant for this one."""
+        """Listen on the VIP port, too; another broker on it would receive requests for this one."""
         if port <= 0:
             return
         try:
@@ -416,10 +418,3 @@ class Broker:
         )
         service.monitoring.health = monitor.health
         return monitor
-
-    def _own_jobs(self, service: BrokerService) -> list[Coroutine[Any, Any, None]]:
-        """Return what a master does with its messages, or a slave for its master's."""
-        if self.config.is_slave:
-            return [service.following.log.run(), service.following.tables.run()]
-        jobs = [service.sends.delays.run(), service.sends.transaction_service.run(), service.delivery.pop.revival.run()]
-        return [*jobs, service.sends.timers.run()] if self.config.timer_wheel_enable else jobs

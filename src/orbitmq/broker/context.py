@@ -54,14 +54,14 @@ class BrokerLinks:
 
     Args:
         announce: tells every NameServer of a changed topic table, then calls back; see `registration`.
-        ask_route: asks a NameServer for the readable queues of a topic; see `assignments`.
+        find_queues: queries NameServers for the readable queues of a topic; see `assignments`.
         ask_broker: asks another broker about a static topic.
         ask_master: asks a slave's master for its tables.
         use_settings: lets settings that were changed count everywhere.
     """
 
     announce: Callable[[Announced | None], None]
-    ask_route: Callable[[str], Awaitable[Found]]
+    find_queues: Callable[[str], Awaitable[Found]]
     ask_broker: Ask = ask_no_broker
     ask_master: AskMaster = ask_no_master
     use_settings: Use = lambda _config, then: then()

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
-from orbitmq.broker.persistence import OffsetFile, TableNotes
+from orbitmq.broker.persistence import KnownTables, OffsetFile
 from orbitmq.broker.service import BrokerService
 from orbitmq.broker.topics.retention import TopicRetention
 from orbitmq.clock import Clock
@@ -73,7 +73,7 @@ RETENTION_MS = 10_000
 def broker_housekeeping(
     service: BrokerService,
     offset_file: OffsetFile,
-    table_notes: TableNotes,
+    known_tables: KnownTables,
     security: ServerSecurity,
     retention: TopicRetention,
     clock: Clock,
@@ -95,6 +95,6 @@ def broker_housekeeping(
             PeriodicJob(CLIENT_SCAN_MS, lambda: clients.locks.expire(monotonic())),
             PeriodicJob(save_ms, offset_file.save),
             PeriodicJob(save_ms, delivery.pop.batch_file.save),
-            PeriodicJob(save_ms, table_notes.save),
+            PeriodicJob(save_ms, known_tables.save),
         ]
     )

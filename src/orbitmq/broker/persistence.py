@@ -138,10 +138,10 @@ class ConfigFiles:
         return self._groups_file.ticket(partial(group_table_parts, groups.table, pretty=True))
 
 
-class TableNotes:
-    """The file `tables`: the tables that this store has had, so that a removed one is noticed.
+class KnownTables:
+    """The file `tables`: names the tables that this store has had, so that a removed one is detected.
 
-    A table has no file before it has something to say, so a missing file alone tells nothing.
+    An empty table has no file, so a missing file alone is no sign.
 
     Args:
         directory: `store/config`.
@@ -150,20 +150,20 @@ class TableNotes:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._path = directory.parent / "tables"
-        self._noted: list[str] = []
+        self._known: list[str] = []
         """The content of the file: a name per line. A damaged file is written again."""
 
     def check(self) -> None:
-        """Miss what was there.
+        """Check that no known table is missing.
 
         Raises:
             StoreError: a table is gone, and so is its `.bak`.
         """
         try:
-            self._noted = noted_tables(self._directory)
+            self._known = known_table_names(self._directory)
         except OSError as error:
             raise StoreError(f"{self._path} cannot be read: {error}") from error
-        for name in self._noted:
+        for name in self._known:
             path = self._directory / name
             if name in REPEATING and not has_generation(path):
                 log.warning("%s is missing, and so is its .bak: %s", path, REPEATING[name])
@@ -171,29 +171,29 @@ class TableNotes:
                 raise StoreError(f"{path} is missing, and so is its .bak: {NEEDED[name]}. {way_out(path)}")
 
     async def save(self) -> None:
-        """Note the tables that came since. A thread syncs the file."""
+        """Add the tables that are new. A thread syncs the file."""
         names = self._names()
-        if names != self._noted:
+        if names != self._known:
             await write_aside(self._write, names)
 
     def save_now(self) -> None:
-        """Do the same on the caller's thread; a disk that refuses it is told of."""
+        """Do the same on the caller's thread; an error of the disk is logged."""
         names = self._names()
-        if names != self._noted:
+        if names != self._known:
             try:
                 self._write(names)
             except OSError as error:
                 log.warning("%s cannot be written: a table that is removed would not be missed: %s", self._path, error)
 
     def _names(self) -> list[str]:
-        return [name for name in (*NEEDED, *REPEATING) if name in self._noted or has_generation(self._directory / name)]
+        return [name for name in (*NEEDED, *REPEATING) if name in self._known or has_generation(self._directory / name)]
 
     def _write(self, names: list[str]) -> None:
         write_whole(LocalDisk(), self._path, "".join(f"{name}\n" for name in names).encode())
-        self._noted = names
+        self._known = names
 
 
-def noted_tables(directory: Path) -> list[str]:
+def known_table_names(directory: Path) -> list[str]:
     """Return the lines of the file `tables`, none without one. Raises OSError."""
     try:
         return (directory.parent / "tables").read_bytes().decode(errors="replace").splitlines()

@@ -51,7 +51,7 @@ class Clients:
             locks=self.locks,
         )
         self.queries = ConsumerQueries(self.members)
-        self.routes = RouteLookup(links.ask_route, context.monotonic)
+        self.routes = RouteLookup(links.find_queues, context.monotonic)
 
 
 class Monitoring:

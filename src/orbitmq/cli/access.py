@@ -197,14 +197,14 @@ async def check_owner(admin: AdminClient, action: str, *, force: bool, **values:
         say(f"orbitmq: forced, though {printable(str(error))}")
 
 
-def end_partial(problems: Mapping[str, str]) -> None:
-    """Name the brokers that did not answer on stderr, when what the others have was shown.
+def exit_if_incomplete(problems: Mapping[str, str]) -> None:
+    """Name on stderr the brokers whose part of the output is missing, and exit; does nothing without any.
 
     Args:
-        problems: what is wrong with each; without any nothing is done.
+        problems: what is wrong with each of these brokers.
 
     Raises:
-        typer.Exit: with exit code 1, where there are some.
+        typer.Exit: with exit code 1, if there are problems.
     """
     from orbitmq.admin.each_master import notices_of
 

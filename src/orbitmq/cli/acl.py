@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, command, end_partial
+from orbitmq.cli.access import Access, command, exit_if_incomplete
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
@@ -115,10 +115,10 @@ async def delete(
     if not brokers:
         about = "" if resource is None else f" about {printable(resource)}"
         say(f"orbitmq: no broker has a rule of user {printable(user)}{about}: nothing was deleted")
-        end_partial(missing)
+        exit_if_incomplete(missing)
         raise typer.Exit(ExitCode.NO)
     show_brokers(user, brokers, output)
-    end_partial(missing)
+    exit_if_incomplete(missing)
 
 
 def _has_rule(acls: Iterable[Acl], user: str, resource: str | None) -> bool:

@@ -1,19 +1,21 @@
-"""`orbitmq dlq …`: what groups could not process, and sending it to its topics again."""
+"""`orbitmq dlq …`: the dead letters of groups, and sending them to their topics again."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, command, end_partial
+from orbitmq.cli.access import Access, command, exit_if_incomplete
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import FormatOption, GroupArgument, SchemaOption
 from orbitmq.cli.terminal.output import Format, Row, format_cell, format_time, say, show_json, show_rows
 from orbitmq.cli.terminal.printable import printable
-from orbitmq.errors import HeaderError
+from orbitmq.errors import HeaderError, InvalidArgument
 
 if TYPE_CHECKING:
     from orbitmq.admin.dead_letter_client import DeadLetters
@@ -39,7 +41,7 @@ CountOption = Annotated[int | None, typer.Option("--count", "-c", min=1, help="A
 
 SHOW_COUNT_MAX = 100
 _COLUMNS = ("place", "origin_topic", "origin_id", "message_id", "reconsume_times", "stored", "tag", "keys", "body")
-BODY_LENGTH = 40
+_BODY_LENGTH = 40
 """Characters of a body in the table."""
 
 
@@ -52,22 +54,22 @@ async def list_groups(
 
     Exit code 1 when a broker did not answer, or is gone: what the others have is shown.
     """
-    async with _dead_letters(access) as dead_letters:
+    async with _connect(access) as dead_letters:
         groups, missing = await dead_letters.groups(), await dead_letters.missing_masters()
     rows = [
         {
-            "group": found.group,
-            "count": found.count,
-            "newest": format_time(found.newest_at_ms),
-            "problem": found.problem,
+            "group": letters.group,
+            "count": letters.count,
+            "newest": format_time(letters.newest_at_ms),
+            "problem": letters.problem,
         }
-        for found in groups
+        for letters in groups
     ]
     show_rows(rows, ("group", "count", "newest"), output)
-    problems = [found.problem for found in groups if found.problem is not None]
+    problems = [letters.problem for letters in groups if letters.problem is not None]
     for problem in problems:
         say(f"orbitmq: {problem}")
-    end_partial(missing)
+    exit_if_incomplete(missing)
     if problems:
         raise typer.Exit(ExitCode.NO)
 
@@ -92,16 +94,16 @@ async def show(
     selection = parse_selection(start, end, broker, ids, count)
     decode = load_schema(schema)
     rows: list[Row] = []
-    async with _dead_letters(access) as dead_letters:
+    async with _connect(access) as dead_letters:
         async for letter in dead_letters.read(group, selection):
             if output is Format.JSON:
-                _write_document(letter, decode)
+                _show_json_line(letter, decode)
             else:
                 rows.append(_row(letter, decode))
         missing = await dead_letters.missing_masters()
     if output is Format.TABLE:
         show_rows(rows, _COLUMNS, output)
-    end_partial(missing)
+    exit_if_incomplete(missing)
 
 
 @command(app, "resend")
@@ -126,56 +128,59 @@ async def resend(
     they were sent: called again, the command sends what came since. With --from or --id it sends what these say. Exit code 1 when a
     broker is gone: its letters are not sent.
     """
-    from contextlib import aclosing
-
-    from orbitmq.errors import InvalidArgument
-
     selection = parse_selection(start, end, broker, ids, count)
     report = _Report(output)
-
     try:
-        async with _dead_letters(access) as dead_letters:
+        async with _connect(access) as dead_letters:
             missing = await dead_letters.missing_masters()
             if dry_run:
-                problem: InvalidArgument | None = None
-                unsent = not again and selection.is_from_the_beginning
-                async with aclosing(dead_letters.read(group, selection, only_unsent=unsent)) as letters:
-                    async for letter in letters:
-                        try:
-                            report.add(letter, letter.again(topic).topic, None)
-                        except InvalidArgument as error:
-                            problem = problem or error
-                if problem is not None:
-                    raise problem
+                only_unsent = not again and selection.is_from_the_beginning
+                await _report_unsent(report, dead_letters.read(group, selection, only_unsent=only_unsent), topic)
             else:
-                resent = dead_letters.resend(group, selection, topic=topic, again=again)
-                async with aclosing(resent):
+                async with aclosing(dead_letters.resend(group, selection, topic=topic, again=again)) as resent:
                     async for letter, sent in resent:
                         report.add(letter, sent.queue.topic, sent)
     except BaseException:
         if report.count:
-            report.conclude("were sent before that" if not dry_run else "could be sent")
+            report.summarize("could be sent" if dry_run else "were sent before that")
         raise
-    report.conclude("would be sent" if dry_run else "sent")
+    report.summarize("would be sent" if dry_run else "sent")
     if ids and report.count < len(selection.ids):
         say(f"orbitmq: {report.count} of {len(selection.ids)} ids were found")
-        end_partial(missing)
+        exit_if_incomplete(missing)
         raise typer.Exit(ExitCode.NO)
-    end_partial(missing)
+    exit_if_incomplete(missing)
+
+
+async def _report_unsent(report: _Report, letters: AsyncGenerator[DeadLetter, None], topic: str | None) -> None:
+    """Report where letters would be sent.
+
+    Raises:
+        InvalidArgument: at the end: the error of the first letter that cannot be sent.
+    """
+    problem: InvalidArgument | None = None
+    async with aclosing(letters):
+        async for letter in letters:
+            try:
+                report.add(letter, letter.again(topic).topic, None)
+            except InvalidArgument as error:
+                problem = problem or error
+    if problem is not None:
+        raise problem
 
 
 class _Report:
-    """The lines of a resend, as it goes."""
+    """Prints a line for each letter while a resend runs, and a summary."""
 
     def __init__(self, output: Format) -> None:
         self.count = 0
         self._output = output
-        self._next: str | None = None
+        self._next_place: str | None = None
 
     def add(self, letter: DeadLetter, topic: str, sent: SendResult | None) -> None:
-        """Tell of one letter; `sent` is None when it was not sent."""
+        """Print one letter; `sent` is None in a dry run."""
         self.count += 1
-        self._next = str(letter.place.next)
+        self._next_place = str(letter.place.next)
         row = {
             "place": str(letter.place),
             "topic": topic,
@@ -189,22 +194,21 @@ class _Report:
             sys.stdout.write("  ".join(printable(format_cell(value), is_cell=True) for value in row.values()) + "\n")
             sys.stdout.flush()
 
-    def conclude(self, what: str) -> None:
-        """Say how many letters are done, and where the next one is, for the next call of the command."""
-        go_on = "" if self._next is None else f"; go on with --from {self._next}"
-        say(f"{self.count} dead letters {what}{go_on}")
+    def summarize(self, outcome: str) -> None:
+        """Print how many letters there were, and the place with which the next call of the command goes on."""
+        go_on = "" if self._next_place is None else f"; go on with --from {self._next_place}"
+        say(f"{self.count} dead letters {outcome}{go_on}")
 
 
 def parse_selection(
     start: str, end: str | None, broker: str | None, ids: list[str] | None, count: int | None
 ) -> DeadLetterSelection:
-    """Return the selection that the options spell.
+    """Parse the options that select dead letters.
 
     Raises:
-        typer.BadParameter: `start` is neither an offset nor a place, or `end` no offset.
+        typer.BadParameter: `start` is neither an offset nor a place, or `end` is not an offset.
     """
     from orbitmq.admin.dead_letters import DeadLetterSelection, parse_place
-    from orbitmq.errors import InvalidArgument
 
     offset_min, place = 0, None
     if start.isascii() and start.isdecimal():
@@ -228,7 +232,7 @@ def parse_selection(
     )
 
 
-def _dead_letters(access: Access) -> DeadLetters:
+def _connect(access: Access) -> DeadLetters:
     from orbitmq.admin.dead_letter_client import DeadLetters
 
     return access.connect(DeadLetters)
@@ -253,18 +257,18 @@ def _row(letter: DeadLetter, schema: Schema | None) -> Row:
         "place": str(letter.place),
         "reconsume_times": message.reconsume_times,
         "stored": format_time(message.stored_at_ms),
-        "body": _begin(body),
+        "body": _body_cell(body),
     }
 
 
-def _begin(body: bytes) -> str:
-    """Return the beginning of a body as a cell."""
-    text = body[: BODY_LENGTH * 4].decode(errors="replace")
-    is_cut = len(body) > BODY_LENGTH * 4 or len(text) > BODY_LENGTH
-    return printable(text[:BODY_LENGTH], is_cell=True) + ("…" if is_cut else "")
+def _body_cell(body: bytes) -> str:
+    """Return the beginning of a body as a cell of the table."""
+    text = body[: _BODY_LENGTH * 4].decode(errors="replace")
+    is_cut = len(body) > _BODY_LENGTH * 4 or len(text) > _BODY_LENGTH
+    return printable(text[:_BODY_LENGTH], is_cell=True) + ("…" if is_cut else "")
 
 
-def _write_document(letter: DeadLetter, schema: Schema | None) -> None:
+def _show_json_line(letter: DeadLetter, schema: Schema | None) -> None:
     import orjson
 
     from orbitmq.cli.messages.message_format import format_json_line

@@ -17,7 +17,7 @@ from orbitmq.cli.terminal.printable import printable
 
 if TYPE_CHECKING:
     from orbitmq.doctor import Issue, Snapshot
-    from orbitmq.doctor.collecting import Told
+    from orbitmq.doctor.collecting import Progress
 
 SHOWN_MAX = 10
 """Issues of one check that are printed; `--check` prints all of it."""
@@ -44,7 +44,7 @@ async def doctor(
             raise typer.BadParameter(f"{name!r} is none of {', '.join(CHECKS)}", param_hint="--check")
     if watch_s:
         await _watch(access, check, watch_s, output)
-    snapshot, issues = await _look(access, check, _progress() if sys.stderr.isatty() else None)
+    snapshot, issues = await _examine(access, check, _progress_line() if sys.stderr.isatty() else None)
     if output is Format.JSON:
         show_json([_document(access, issue) for issue in issues])
     else:
@@ -57,7 +57,7 @@ async def doctor(
         raise typer.Exit(ExitCode.WARNINGS)
 
 
-async def _look(access: Access, checks: list[str] | None, told: Told | None) -> tuple[Snapshot, list[Issue]]:
+async def _examine(access: Access, checks: list[str] | None, progress: Progress | None) -> tuple[Snapshot, list[Issue]]:
     from orbitmq.address import parse_name_servers
     from orbitmq.doctor import examine, take_snapshot
     from orbitmq.net.pool import ConnectionPool
@@ -70,12 +70,12 @@ async def _look(access: Access, checks: list[str] | None, told: Told | None) -> 
             pool,
             timeout_ms=access.timeout_ms,
             tls=security.tls,
-            **({} if told is None else {"told": told}),
+            **({} if progress is None else {"progress": progress}),
         )
     finally:
         await pool.close()
-        if told is not None:
-            told("", 0, 0)
+        if progress is not None:
+            progress("", 0, 0)
     return snapshot, [issue for issue in examine(snapshot) if not checks or issue.check in checks]
 
 
@@ -89,7 +89,7 @@ async def _watch(access: Access, checks: list[str] | None, every_s: int, output:
     known: list[Issue] = []
     while True:
         try:
-            _, issues = await _look(access, checks, None)
+            _, issues = await _examine(access, checks, None)
         except ClientError as error:
             say(f"orbitmq: {error}")
         else:
@@ -176,11 +176,11 @@ def command_of(access: Access, issue: Issue) -> str | None:
     return f"{issue.to_type} -n '{access.name_servers}'"
 
 
-def _progress() -> Told:
+def _progress_line() -> Progress:
     width = 60
 
-    def told(what: str, done: int, count: int) -> None:
+    def show(what: str, done: int, count: int) -> None:
         text = f"{what}: {done} of {count}" if what else ""
         print(f"\r{text:<{width}}\r", end="", file=sys.stderr, flush=True)
 
-    return told
+    return show

@@ -1,15 +1,15 @@
-"""`orbitmq group …`: consumer groups, how far they are, and where they go on."""
+"""`orbitmq group …`: consumer groups, their lag, and resets of their offsets."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, end_partial
+from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, exit_if_incomplete
 from orbitmq.cli.other_words import NamingGroup
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm, counted
 from orbitmq.cli.terminal.exits import ExitCode
@@ -46,7 +46,6 @@ app = typer.Typer(
 
 TopicOption = Annotated[str | None, typer.Option("--topic", "-t", help="Only this topic.")]
 
-_NOT_READ = "messages that it has not read"
 _RESET_COLUMNS = ("topic", "broker", "queue", "before", "after", "again", "skipped")
 
 
@@ -79,27 +78,27 @@ async def list_groups(
         for found in groups
     ]
     show_rows(rows, ("group", "kind", "clients", "lag", "model", "topics"), output)
-    end_partial(problems)
+    exit_if_incomplete(problems)
 
 
 async def _lags(admin: GroupAdmin, groups: Iterable[str], topic: str | None = None) -> dict[str, int | None]:
-    """Return how many messages each group has still to do; None: brokers do not tell, or it has consumed nothing."""
+    """Return the lag of each group; None: no broker reports it, or the group has consumed nothing."""
     from orbitmq.admin.each_master import ask_about
     from orbitmq.admin.groups import total_lag
     from orbitmq.errors import ClientError
 
-    async def ask(group: str) -> tuple[str, int | None]:
+    async def query(group: str) -> tuple[str, int | None]:
         try:
-            found = await admin.lag(group, topic)
+            queues = await admin.lag(group, topic)
         except ClientError:
-            found = {}
-        return group, total_lag(found.values())
+            queues = {}
+        return group, total_lag(queues.values())
 
-    return dict(await ask_about(groups, ask))
+    return dict(await ask_about(groups, query))
 
 
 @command(app, "show", earlier="status")
-async def status(
+async def show(
     access: Access,
     group: GroupArgument,
     output: FormatOption = Format.TABLE,
@@ -117,21 +116,21 @@ async def status(
         try:
             found = await answering.status(group)
         except ClientError:
-            end_partial(problems)
+            exit_if_incomplete(problems)
             raise
     clients = [client._asdict() for client in found.clients]
     if output is Format.JSON:
         settings = {broker: asdict(config) for broker, config in found.settings.items()}
         document = {"group": group, "model": _model(found), "clients": clients, "settings": settings}
         show_json({**document, "subscriptions": dict(found.subscriptions)})
-        end_partial(problems)
+        exit_if_incomplete(problems)
         return
     rows = [{name: printable(str(value)) for name, value in client.items()} for client in clients]
     show_rows(rows, ("client_id", "address", "language", "version"), output)
     for topic, expression in sorted(found.subscriptions.items()):
         say(f"subscribes to {printable(topic)}: {printable(expression)}")
     say(f"{len(clients)} clients online")
-    end_partial(problems)
+    exit_if_incomplete(problems)
 
 
 @command(app, "lag")
@@ -179,20 +178,20 @@ def lag(
 
 async def _show_lag(access: Access, group: str, topic: str | None, output: Format) -> None:
     async with access.admin() as admin:
-        groups, problems = await admin.groups_that_answer()
-        found = await groups.lag(group, topic)
+        answering, problems = await admin.groups_that_answer()
+        queues = await answering.lag(group, topic)
     rows: list[Row] = [
         {
             "topic": queue.topic,
             "broker": queue.broker_name,
             "queue": queue.queue_id,
-            "committed": place.committed,
-            "end": place.end,
-            "lag": place.lag,
-            "gone": place.gone,
-            "consumed": format_time(place.consumed_at_ms),
+            "committed": progress.committed,
+            "end": progress.end,
+            "lag": progress.lag,
+            "gone": progress.gone,
+            "consumed": format_time(progress.consumed_at_ms),
         }
-        for queue, place in found.items()
+        for queue, progress in queues.items()
     ]
     if rows or output is Format.JSON:
         show_rows(rows, ("topic", "broker", "queue", "committed", "end", "lag", "consumed"), output)
@@ -200,13 +199,13 @@ async def _show_lag(access: Access, group: str, topic: str | None, output: Forma
         say(
             f"orbitmq: no broker knows where group {printable(group)} is: there is none, or it has consumed nothing yet"
         )
-        end_partial(problems)
+        exit_if_incomplete(problems)
         raise typer.Exit(ExitCode.NO)
     if output is Format.TABLE:
         say(f"{sum(row['lag'] for row in rows)} messages in {len(rows)} queues are still to come")
     if gone := sum(row["gone"] for row in rows):
         say(f"{gone} messages were deleted before the group read them")
-    end_partial(problems)
+    exit_if_incomplete(problems)
 
 
 async def _show_all_lags(access: Access, topic: str | None, output: Format) -> None:
@@ -217,7 +216,7 @@ async def _show_all_lags(access: Access, topic: str | None, output: Format) -> N
     rows: list[Row] = [{"group": name, "lag": lags[name]} for name in names]
     rows.sort(key=lambda row: (-(row["lag"] or 0), row["group"]))
     show_rows(rows, ("group", "lag"), output)
-    end_partial(problems)
+    exit_if_incomplete(problems)
 
 
 @command(app, "reset")
@@ -252,8 +251,10 @@ async def reset(
         await check_owner(admin, "reset_group", force=force, group=group, topic=topic)
         missing = await admin.missing_masters_of(topic)
         change = partial(admin.reset_group, group, topic, target, broker=broker, queue_id=queue)
-        await _set(change, f"let the group {printable(group)} go on there", output, yes=yes, dry_run=dry_run)
-    end_partial({name: why for name, why in missing.items() if broker in (None, name)})
+        await _confirm_and_reset(
+            change, f"let the group {printable(group)} go on there", output, yes=yes, dry_run=dry_run
+        )
+    exit_if_incomplete({name: why for name, why in missing.items() if broker in (None, name)})
 
 
 @command(app, "clone")
@@ -271,7 +272,9 @@ async def clone(
     async with access.admin() as admin:
         await check_owner(admin, "clone_group", force=force, target=target, topic=topic)
         change = partial(admin.clone_group, source, target, topic)
-        await _set(change, f"let the group {printable(target)} go on there", output, yes=yes, dry_run=dry_run)
+        await _confirm_and_reset(
+            change, f"let the group {printable(target)} go on there", output, yes=yes, dry_run=dry_run
+        )
 
 
 @command(app, "create")
@@ -322,30 +325,31 @@ async def delete(
     """
     async with access.admin() as admin:
         await check_owner(admin, "delete_group", force=force, group=group)
-        what = f"delete the group {printable(group)}"
         missing = await admin.missing_masters()
         loss = "" if yes else await _loss(admin, group)
         loss += "".join(f"; {printable(name)} is gone, and keeps what it has of it" for name in missing)
-        confirm(f"{what}{loss}", yes=yes, dry_run=dry_run)
+        confirm(f"delete the group {printable(group)}{loss}", yes=yes, dry_run=dry_run)
         addresses = await admin.delete_group(group, cluster=cluster, with_topics=with_topics)
     rows = [{"group": group, "address": address} for address in addresses]
     show_rows(rows, ("group", "address"), output)
-    end_partial(missing)
+    exit_if_incomplete(missing)
 
 
 async def _loss(admin: AdminClient, group: str) -> str:
-    """Say what goes with a group."""
+    """Return what the question before a deletion names: offsets, unread messages and online members."""
     status, lags = await admin.group_status(group), await admin.group_lag(group)
-    waiting = counted(sum(found.lag for found in lags.values()), "message that it has not read", _NOT_READ)
+    waiting = counted(
+        sum(queue.lag for queue in lags.values()), "message that it has not read", "messages that it has not read"
+    )
     loss = f" with its offsets in {counted(len(lags), 'queue')}, where it has {waiting}"
     return loss + (f", while {counted(len(status.clients), 'member')} of it are online" if status.clients else "")
 
 
 def parse_target(text: str) -> ResetTo:
-    """Return where `--to` points.
+    """Parse `--to` of a reset.
 
     Raises:
-        typer.BadParameter: nowhere.
+        typer.BadParameter: it is neither earliest, latest, an offset nor a time.
     """
     from orbitmq.admin import ResetTo
 
@@ -359,10 +363,10 @@ def parse_target(text: str) -> ResetTo:
     return ResetTo.time(parse_time(text, "--to", words="earliest, latest, offset:17, "))
 
 
-async def _set(
-    change: Callable[..., Awaitable[list[QueueReset]]], what: str, output: Format, *, yes: bool, dry_run: bool
+async def _confirm_and_reset(
+    change: Callable[..., Awaitable[list[QueueReset]]], question: str, output: Format, *, yes: bool, dry_run: bool
 ) -> None:
-    """Change where a group goes on, after a question, and show what was changed, also where a part could not be."""
+    """Reset offsets after a question, and show the changes, also those before an error."""
     from orbitmq.errors import OffsetsNotSet
 
     if dry_run:
@@ -371,25 +375,23 @@ async def _set(
     if not yes:
         planned = await change(dry_run=True)
         again, skipped = _counts(planned)
-        told = f"{what}: {counted(again, 'message')} would come again, {skipped} would be skipped"
-        confirm(f"{told}, in {counted(len(planned), 'queue')}", yes=False)
+        effect = f"{counted(again, 'message')} would come again, {skipped} would be skipped"
+        confirm(f"{question}: {effect}, in {counted(len(planned), 'queue')}", yes=False)
     try:
         changes = await change()
     except OffsetsNotSet as error:
         if error.done:
-            _show_changes(list(error.done), output, dry_run=False)
+            _show_changes(error.done, output, dry_run=False)
         raise
     _show_changes(changes, output, dry_run=False)
 
 
-def _counts(changes: Iterable[QueueReset]) -> tuple[int, int]:
+def _counts(changes: Sequence[QueueReset]) -> tuple[int, int]:
     """Return how many messages come again, and how many are skipped."""
-    found = list(changes)
-    return sum(change.again_count for change in found), sum(change.skipped_count for change in found)
+    return sum(change.again_count for change in changes), sum(change.skipped_count for change in changes)
 
 
-def _show_changes(changes: Iterable[QueueReset], output: Format, *, dry_run: bool) -> None:
-    found = list(changes)
+def _show_changes(changes: Sequence[QueueReset], output: Format, *, dry_run: bool) -> None:
     rows: list[Row] = [
         {
             "topic": change.queue.topic,
@@ -400,14 +402,14 @@ def _show_changes(changes: Iterable[QueueReset], output: Format, *, dry_run: boo
             "again": change.again_count,
             "skipped": change.skipped_count,
         }
-        for change in found
+        for change in changes
     ]
     show_rows(rows, _RESET_COLUMNS, output)
     if output is Format.TABLE:
-        again, skipped = _counts(found)
+        again, skipped = _counts(changes)
         verb = "would come" if dry_run else "come"
         say(f"{again} messages {verb} again, {skipped} {'would be' if dry_run else 'are'} skipped")
 
 
-def _model(found: GroupStatus) -> str | None:
-    return None if found.message_model is None else str(found.message_model.value).lower()
+def _model(status: GroupStatus) -> str | None:
+    return None if status.message_model is None else str(status.message_model.value).lower()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, end_partial
+from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, exit_if_incomplete
 from orbitmq.cli.other_words import NamingGroup
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm, counted
 from orbitmq.cli.terminal.options import (
@@ -63,7 +63,7 @@ async def list_topics(
         silent = await admin.silent_masters() if verbose and names else {}
         rows = await _details(admin, names, silent) if verbose else [{"topic": name} for name in names]
     show_rows(rows, _DETAILS if verbose else ("topic",), output)
-    end_partial(silent)
+    exit_if_incomplete(silent)
 
 
 @command(app, "create")
@@ -123,7 +123,7 @@ async def delete(
         confirm(what if yes else f"{what}{await _loss(admin, topic, cluster, missing)}", yes=yes, dry_run=dry_run)
         addresses = await admin.delete_topic(topic, cluster=cluster)
     show_rows([{"topic": topic, "address": address} for address in addresses], ("topic", "address"), output)
-    end_partial(missing)
+    exit_if_incomplete(missing)
 
 
 async def _loss(admin: AdminClient, topic: str, cluster: str | None, missing: Mapping[str, str]) -> str:
@@ -171,7 +171,7 @@ async def status(
         say(f"{sum(row['messages'] for row in rows)} messages in {len(rows)} queues")
         for shown in sorted(hours):
             say(f"messages are shown for {shown} h; the log may keep them longer")
-    end_partial(problems)
+    exit_if_incomplete(problems)
 
 
 async def _shown_hours(admin: AdminClient, topic: str) -> set[int]:

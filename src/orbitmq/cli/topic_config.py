@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orbitmq.cli.access import Access, check_owner, command, end_partial
+from orbitmq.cli.access import Access, check_owner, command, exit_if_incomplete
 from orbitmq.cli.terminal.options import (
     BrokerOption,
     ClusterOption,
@@ -80,7 +80,7 @@ async def show(
     async with access.admin() as admin:
         found, problems = await admin.known_topic_configs(topic, cluster=cluster, broker=broker)
     _show(found, output)
-    end_partial(problems)
+    exit_if_incomplete(problems)
 
 
 @command(app, "set")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, command, end_partial
+from orbitmq.cli.access import Access, command, exit_if_incomplete
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
@@ -93,7 +93,7 @@ async def update(
         brokers = await client.update_user(name, change, broker=broker)
         missing = {} if broker else await client.missing_masters()
     show_brokers(name, brokers, output)
-    end_partial(missing)
+    exit_if_incomplete(missing)
 
 
 @command(app, "delete")
@@ -121,10 +121,10 @@ async def delete(
         missing = {} if broker else await client.missing_masters()
     if not brokers:
         say(f"orbitmq: no broker has a user {printable(name)}: nothing was deleted")
-        end_partial(missing)
+        exit_if_incomplete(missing)
         raise typer.Exit(ExitCode.NO)
     show_brokers(name, brokers, output)
-    end_partial(missing)
+    exit_if_incomplete(missing)
 
 
 def show_brokers(name: str, brokers: list[str], output: Format) -> None:

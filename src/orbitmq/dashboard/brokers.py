@@ -13,7 +13,7 @@ from orbitmq.address import parse_name_servers
 from orbitmq.admin.broker_settings import Setting, list_settings, next_start_settings
 from orbitmq.admin.brokers import find_brokers
 from orbitmq.admin.cluster_clients import ClusterClients
-from orbitmq.admin.each_master import tell_each
+from orbitmq.admin.each_master import change_each
 from orbitmq.admin.monitoring import set_write_perm
 from orbitmq.dashboard.answers import Column, Page, Section, link
 from orbitmq.dashboard.changes import Change, Done, Question
@@ -222,10 +222,10 @@ async def _ask_write_perm(form: Form, clients: ClusterClients) -> Question:
 async def _write_perm(form: Form, clients: ClusterClients) -> Done:
     name, is_writable = form.text("broker"), form.choice("writable", ("yes", "no")) == "yes"
 
-    async def tell(_name: str, address: str) -> int:
+    async def change(_name: str, address: str) -> int:
         return await set_write_perm(clients.pool, address, name, is_writable=is_writable, timeout_ms=clients.timeout_ms)
 
-    counts = await tell_each({address: address for address in parse_name_servers(clients.name_servers)}, tell)
+    counts = await change_each({address: address for address in parse_name_servers(clients.name_servers)}, change)
     if not any(counts.values()):
         raise InvalidArgument("broker", name, "one that the NameServers know topics of")
     word = "can be written to" if is_writable else "is not written to any more"

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from orbitmq.address import parse_name_servers
 from orbitmq.admin.cluster_clients import ClusterClients
 from orbitmq.dashboard.charts import History
-from orbitmq.dashboard.list_facts import ListFacts, list_facts, values_of
+from orbitmq.dashboard.list_facts import ListFacts, chart_values, list_facts
 from orbitmq.doctor import Issue, Snapshot, examine, take_snapshot
 from orbitmq.errors import OrbitError
 
@@ -77,7 +77,7 @@ class Watch:
                 return
             self.issues = await asyncio.to_thread(examine, snapshot)
             self.lists = await asyncio.to_thread(list_facts, snapshot, self.snapshot)
-            self.history.add(snapshot.taken_at_ms, values_of(self.lists, snapshot))
+            self.history.add(snapshot.taken_at_ms, chart_values(self.lists, snapshot))
             self.snapshot, self.problem = snapshot, None
 
     async def _run(self) -> None:

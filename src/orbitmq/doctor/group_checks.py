@@ -78,7 +78,7 @@ def queue_without_owner(snapshot: Snapshot) -> Iterator[Issue]:
     """A group is online, and no member reads one of its queues."""
     for name, group in sorted(snapshot.groups.items()):
         clients = group.clients
-        is_whole = group.are_members_told and len(clients) == len(group.status.clients) > 0
+        is_whole = group.are_members_known and len(clients) == len(group.status.clients) > 0
         is_popping = any(not info.queues for info in clients.values())
         if not is_whole or is_popping or group.status.message_model is MessageModel.BROADCASTING:
             continue
@@ -122,7 +122,7 @@ def group_gone(snapshot: Snapshot) -> Iterator[Issue]:
     """A group has messages to read, and no member has registered: it is offline, or of clients that do not register."""
     for name, group in sorted(snapshot.groups.items()):
         lag = snapshot.lag(name)
-        if lag and not group.status.clients and group.are_members_told:
+        if lag and not group.status.clients and group.are_members_known:
             oldest = max(_kept_delays(snapshot, name).values(), default=0)
             text = f"{lag:,} messages wait for it, and no member has registered" + (
                 f"; the oldest is {_span(oldest)} old" if oldest else ""

@@ -363,14 +363,14 @@ CHECKS = (
 
 
 def _clock_difference_ms(broker: BrokerFacts) -> int | None:
-    """Return how far a broker's clock is ahead: it tells when it started, and how long it has run, in whole seconds."""
+    """Return how far a broker's clock is ahead, from the start time and the seconds of running that it reports."""
     started = broker.runtime_number("bootTimestamp")
     uptime = _UPTIME.search(broker.runtime.get("runtime", ""))
-    if started is None or uptime is None or not broker.asked_at_ms:
+    if started is None or uptime is None or not broker.queried_at_ms:
         return None
     days, hours, minutes, seconds = (int(re.sub(r"\D", "", part)) for part in uptime.groups())
-    told_ms = int(started) + (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + 500
-    return told_ms - broker.asked_at_ms
+    reported_ms = int(started) + (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + 500
+    return reported_ms - broker.queried_at_ms
 
 
 def _hours(time_ms: int) -> str:

@@ -44,8 +44,8 @@ class BrokerFacts:
 
     Args:
         problem: why it did not answer at all; None: it did.
-        refusals: what it did not tell, with the reason.
-        asked_at_ms: our clock, in the middle of the request for its run-time values.
+        refusals: the queries that it did not answer, and why.
+        queried_at_ms: our clock, in the middle of the request for its run-time values.
         health: its health document; Java's gives none.
     """
 
@@ -55,7 +55,7 @@ class BrokerFacts:
     address: str
     problem: str | None = None
     refusals: Mapping[str, str] = field(default_factory=dict)
-    asked_at_ms: int = 0
+    queried_at_ms: int = 0
     runtime: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, TopicConfig] = field(default_factory=dict)
@@ -96,13 +96,13 @@ class GroupFacts:
     """One consumer group.
 
     Args:
-        are_members_told: whether every master has told which members are online; the status lacks some otherwise.
-        clients: what each client says of itself, by client id; those that do not answer are missing.
+        are_members_known: every master has reported which members are online; else the status lacks some.
+        clients: the state that each client reports, by client id; those that do not answer are missing.
         delays: how old the next message for it is, in ms, of each queue in which one waits; empty where there is no lag.
     """
 
     status: GroupStatus
-    are_members_told: bool = True
+    are_members_known: bool = True
     clients: Mapping[str, RunningInfo] = field(default_factory=dict)
     delays: Mapping[MessageQueue, int] = field(default_factory=dict)
 
@@ -116,8 +116,8 @@ class Snapshot:
         routes: of every topic, as the first NameServer that answered knows them.
         queues: where each queue begins and ends.
         committed: what each group has committed.
-        left_out: what was not asked, because there is too much of it.
-        silent: names of masters that left a question unanswered, or were lost, sorted: lags are without their part.
+        left_out: what was not queried, because there is too much of it.
+        silent: names of masters that left a query unanswered, or were lost, sorted: lags are without their part.
     """
 
     taken_at_ms: int

@@ -93,7 +93,7 @@ def hidden_messages(snapshot: Snapshot) -> Iterator[Issue]:
 
 def unread_topic(snapshot: Snapshot) -> Iterator[Issue]:
     """A topic has messages, and no group reads it."""
-    if not all(group.are_members_told for group in snapshot.groups.values()) or any(
+    if not all(group.are_members_known for group in snapshot.groups.values()) or any(
         not _READERS.isdisjoint(broker.refusals) for broker in snapshot.brokers
     ):
         return

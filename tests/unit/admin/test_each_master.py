@@ -10,7 +10,7 @@ import pytest
 
 from cases import each_case
 from orbitmq.admin import AdminClient
-from orbitmq.admin.each_master import ask_about, ask_all, ask_each, notices_of, tell_each
+from orbitmq.admin.each_master import ask_about, ask_all, ask_each, change_each, notices_of
 from orbitmq.errors import ConnectionFailed, PartlyDone, RequestTimeout
 from orbitmq.model.route import BrokerData, ClusterInfo, QueueData, TopicRoute
 
@@ -56,16 +56,16 @@ def test_a_change_that_some_servers_have_not_made_names_them_and_the_others() ->
         return await answer(server, state)
 
     with pytest.raises(PartlyDone) as caught:
-        asyncio.run(tell_each({"a": "away", "b": "here", "c": "here"}, make))
+        asyncio.run(change_each({"a": "away", "b": "here", "c": "here"}, make))
     assert (str(caught.value), caught.value.done) == ("done on b, c; not done on a: nothing listens", ("b", "c"))
     with pytest.raises(RequestTimeout, match=r"^a did not answer$"):
-        asyncio.run(tell_each({"a": "silent"}, answer))
+        asyncio.run(change_each({"a": "silent"}, answer))
 
 
 def test_a_server_that_did_not_answer_may_have_made_the_change() -> None:
     """One that was frozen makes it when it goes on."""
     with pytest.raises(PartlyDone, match=r"^done on b; perhaps done on a: a did not answer$"):
-        asyncio.run(tell_each({"a": "silent", "b": "here"}, answer))
+        asyncio.run(change_each({"a": "silent", "b": "here"}, answer))
 
 
 class Frozen(AdminClient):
@@ -82,7 +82,7 @@ class Frozen(AdminClient):
         queues = (QueueData(broker_name=name, read_queue_count=1, write_queue_count=1, perm=6) for name in "ab")
         return TopicRoute(queues=tuple(queues), brokers=BROKERS)
 
-    async def _tell(self, address: str, header: object, body: bytes = b"") -> Any:
+    async def _request(self, address: str, header: object, body: bytes = b"") -> Any:
         async with asyncio.timeout(1):
             await self._both.wait()
         raise RequestTimeout(f"{address} did not answer")

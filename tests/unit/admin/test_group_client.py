@@ -60,7 +60,7 @@ async def test_one_queue_that_cannot_be_set_stops_no_other(monkeypatch: pytest.M
         await read_all(cluster)
         planned = await admin.reset_group("g", "t", ResetTo.earliest(), dry_run=True)
         bad = planned[0].queue
-        tell = admin._groups._tell
+        request = admin._groups._request
 
         async def fails(address: str, header: Any, body: bytes) -> Any:
             if isinstance(header, ResetGroupOffset) and (address, header.queue_id) == (
@@ -68,9 +68,9 @@ async def test_one_queue_that_cannot_be_set_stops_no_other(monkeypatch: pytest.M
                 0,
             ):
                 raise RequestTimeout("no answer")
-            return await tell(address, header, body)
+            return await request(address, header, body)
 
-        monkeypatch.setattr(admin._groups, "_tell", fails)
+        monkeypatch.setattr(admin._groups, "_request", fails)
         with pytest.raises(
             OffsetsNotSet, match="3 of 4 queues are set; not set: queue 0 of t on broker-a: no answer"
         ) as caught:
@@ -200,7 +200,7 @@ async def test_a_copy_has_no_offset_where_the_group_has_none() -> None:
 async def test_a_queue_whose_broker_has_no_master_is_named_before_anything_is_set() -> None:
     place = {MessageQueue("t", "broker-b", 0): QueueProgress(8, 5, 0)}
 
-    async def tell(_address: str, header: object, _body: bytes) -> Command:
+    async def request(_address: str, header: object, _body: bytes) -> Command:
         if isinstance(header, GetTopicStats):
             raise RemoteRefused(ResponseCode.TOPIC_NOT_EXIST, "no topic", "10.0.0.1:10911")
         assert isinstance(header, GetConsumeStats), "something was changed"
@@ -213,14 +213,14 @@ async def test_a_queue_whose_broker_has_no_master_is_named_before_anything_is_se
         return {"broker-b": "10.0.0.2:10911"}
 
     with pytest.raises(ClientError, match=r"broker-b .* no master"):
-        await GroupAdmin(tell, masters, topic_masters).clone("g", "h", "t")
+        await GroupAdmin(request, masters, topic_masters).clone("g", "h", "t")
 
 
 async def test_messages_that_retention_took_are_gone_and_do_not_lag() -> None:
     behind, done = MessageQueue("t", "broker-a", 0), MessageQueue("u", "broker-a", 0)
     asked: list[object] = []
 
-    async def tell(_address: str, header: object, _body: bytes) -> Command:
+    async def request(_address: str, header: object, _body: bytes) -> Command:
         asked.append(header)
         if isinstance(header, GetConsumeStats):
             places = {behind: QueueProgress(405, 5, 5), done: QueueProgress(9, 9, 9)}
@@ -230,6 +230,6 @@ async def test_messages_that_retention_took_are_gone_and_do_not_lag() -> None:
     async def masters(_cluster: str | None) -> dict[str, str]:
         return {"broker-a": "10.0.0.1:10911"}
 
-    lags = await GroupAdmin(tell, masters, lambda _topic: masters(None)).lag("g")
+    lags = await GroupAdmin(request, masters, lambda _topic: masters(None)).lag("g")
     assert [(lag.lag, lag.gone) for lag in lags.values()] == [(220, 180), (0, 0)]
     assert asked[1:] == [GetTopicStats(topic="t")], "where nothing waits, no bounds are asked for"

@@ -54,7 +54,7 @@ class Brokers:
         self.by_offset: Callable[[int], bytes | int] = lambda offset: 1
         self.asked: list[tuple[str, object]] = []
 
-    async def tell(self, address: str, header: object) -> Command:
+    async def request(self, address: str, header: object) -> Command:
         self.asked.append((address, header))
         found = self.answers[address]
         if isinstance(found, Exception):
@@ -83,7 +83,7 @@ def stored(found: FoundMessages) -> list[int]:
 
 
 def find(brokers: Brokers, key: str = "k", **limits: Any) -> FoundMessages:
-    return run(find_by_key(ROUTE, brokers.tell, "orders", key, **limits))
+    return run(find_by_key(ROUTE, brokers.request, "orders", key, **limits))
 
 
 def test_every_broker_is_asked_and_the_oldest_message_comes_first() -> None:
@@ -128,7 +128,7 @@ def test_messages_of_one_ms_that_an_answer_had_no_room_for_are_mentioned(limit: 
 def test_large_messages_of_one_ms_may_be_more_than_an_answer_has(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = Brokers(a=[one("k", 5)] * 9, limit=2)
     assert not find(brokers).is_cut  # small ones would all be in the answer
-    monkeypatch.setattr("orbitmq.admin.messages._LARGE_PAGE", 2 * len(record("k", 5)))
+    monkeypatch.setattr("orbitmq.admin.messages._SIZE_LIMITED_PAGE", 2 * len(record("k", 5)))
     assert find(brokers).is_cut
 
 
@@ -147,10 +147,10 @@ def test_a_silent_broker_hides_no_message_of_another_one() -> None:
 
 def test_a_broker_that_falls_silent_between_two_pages_keeps_what_it_gave() -> None:
     class Failing(Brokers):
-        async def tell(self, address: str, header: object) -> Command:
+        async def request(self, address: str, header: object) -> Command:
             if isinstance(header, QueryMessage) and address == A and header.end_ms < 100:
                 raise RequestTimeout("gone")
-            return await super().tell(address, header)
+            return await super().request(address, header)
 
     found = find(Failing(a=[one("k", at) for at in range(100)]), count_max=200)
     assert (len(found.messages), found.silent) == (64, {"a": "gone"})
@@ -166,35 +166,35 @@ def test_brokers_without_a_find_are_no_error_and_refusals_are() -> None:
     assert stored(find(Brokers())) == []
     assert find(Brokers(b=RemoteRefused(2, "no", B))).silent.keys() == {"b"}
     with pytest.raises(RouteNotFound):
-        run(find_by_key(TopicRoute(brokers=(), queues=()), Brokers().tell, "orders", "k"))
+        run(find_by_key(TopicRoute(brokers=(), queues=()), Brokers().request, "orders", "k"))
 
 
 def test_an_id_of_a_client_is_found_by_key() -> None:
     brokers = Brokers(b=[one("", 7, unique="0A0B")])
-    found = run(find_by_id(ROUTE, brokers.tell, "orders", "0A0B"))
+    found = run(find_by_id(ROUTE, brokers.request, "orders", "0A0B"))
     assert found is not None
     assert (found.stored_at_ms, found.broker_name) == (7, "b")
-    assert run(find_by_id(ROUTE, Brokers().tell, "orders", "0A0B")) is None
+    assert run(find_by_id(ROUTE, Brokers().request, "orders", "0A0B")) is None
 
 
 def test_an_id_is_unknown_where_only_a_silent_broker_may_have_it() -> None:
     silent = RequestTimeout("no answer")
-    found = run(find_by_id(ROUTE, Brokers(a=silent, b=[one("", 7, unique="0A0B")]).tell, "orders", "0A0B"))
+    found = run(find_by_id(ROUTE, Brokers(a=silent, b=[one("", 7, unique="0A0B")]).request, "orders", "0A0B"))
     assert found is not None
     with pytest.raises(ClientError, match="no broker that answers has the message 0A0B; without a: no answer"):
-        run(find_by_id(ROUTE, Brokers(a=silent).tell, "orders", "0A0B"))
+        run(find_by_id(ROUTE, Brokers(a=silent).request, "orders", "0A0B"))
 
 
 def test_an_id_of_a_broker_is_looked_up_there_and_nowhere_else() -> None:
     brokers = Brokers()
     brokers.by_offset = lambda offset: record("", 7) if offset == 500 else 1
-    found = run(find_by_id(ROUTE, brokers.tell, "orders", offset_message_id(Host("127.0.0.1", 1001), 500)))
+    found = run(find_by_id(ROUTE, brokers.request, "orders", offset_message_id(Host("127.0.0.1", 1001), 500)))
     assert found is not None
     assert (found.stored_at_ms, found.broker_name) == (7, "a")
-    assert run(find_by_id(ROUTE, brokers.tell, "orders", offset_message_id(Host("127.0.0.1", 1001), 501))) is None
-    assert run(find_by_id(ROUTE, brokers.tell, "bills", offset_message_id(Host("127.0.0.1", 1001), 500))) is None
+    assert run(find_by_id(ROUTE, brokers.request, "orders", offset_message_id(Host("127.0.0.1", 1001), 501))) is None
+    assert run(find_by_id(ROUTE, brokers.request, "bills", offset_message_id(Host("127.0.0.1", 1001), 500))) is None
     stranger = offset_message_id(Host("10.0.0.1", 1001), 500)
-    assert run(find_by_id(ROUTE, brokers.tell, "orders", stranger)) is None
+    assert run(find_by_id(ROUTE, brokers.request, "orders", stranger)) is None
     assert {address for address, _ in brokers.asked} == {A, B}
 
 

@@ -20,10 +20,10 @@ QUEUE = MessageQueue("orders", "broker-a", 0)
 
 
 def refusing(code: int) -> BrokerAdmin:
-    async def tell(address: str, _header: object) -> Command:
+    async def request(address: str, _header: object) -> Command:
         raise RemoteRefused(code, "no", address)
 
-    return BrokerAdmin(tell, "a:1")
+    return BrokerAdmin(request, "a:1")
 
 
 QUESTIONS: list[tuple[int, Callable[[BrokerAdmin], object]]] = [
@@ -48,10 +48,10 @@ async def test_any_other_refusal_is_raised(_code, ask) -> None:
 async def test_producers_are_counted_by_group() -> None:
     producers = [ProducerInfo(client, "10.0.0.1:5", "JAVA", 1, 0) for client in ("one", "two")]
 
-    async def tell(_address: str, _header: object) -> Command:
+    async def request(_address: str, _header: object) -> Command:
         return Command(code=0, body=encode_producer_table({"makers": producers, "none": []}))
 
-    assert await BrokerAdmin(tell, "a:1").producer_counts() == {"makers": 2, "none": 0}
+    assert await BrokerAdmin(request, "a:1").producer_counts() == {"makers": 2, "none": 0}
 
 
 @pytest.mark.real

@@ -32,7 +32,7 @@ class Broker:
         self.refusal = refusal
         self.asked: list[object] = []
 
-    async def tell(self, address: str, header: object) -> Command:
+    async def request(self, address: str, header: object) -> Command:
         self.asked.append(header)
         if isinstance(header, GetAllTopicConfig):
             topics = {name: TopicConfig(topic=name) for name in ("orders", "bills")}
@@ -47,25 +47,25 @@ class Broker:
 
 
 def test_what_was_sent_and_what_each_group_got_is_found() -> None:
-    found = run(find_traffic(Broker().tell, {"a": "a:1"}))
+    found = run(find_traffic(Broker().request, {"a": "a:1"}))
     assert found == [("a", "orders", None, stats(5)), ("a", "orders", "billing", stats(3))]
 
 
 def test_one_topic_is_asked_for_without_the_list_of_all() -> None:
     broker = Broker()
-    assert len(run(find_traffic(broker.tell, {"a": "a:1", "b": "b:1"}, "orders"))) == 4
+    assert len(run(find_traffic(broker.request, {"a": "a:1", "b": "b:1"}, "orders"))) == 4
     assert GetAllTopicConfig() not in broker.asked
 
 
 def test_one_group_is_asked_for_without_what_was_sent() -> None:
     broker = Broker()
-    assert run(find_traffic(broker.tell, {"a": "a:1"}, group="billing")) == [("a", "orders", "billing", stats(3))]
+    assert run(find_traffic(broker.request, {"a": "a:1"}, group="billing")) == [("a", "orders", "billing", stats(3))]
     assert not any(isinstance(header, QueryTopicConsumers) for header in broker.asked)
 
 
 def test_a_broker_that_forbids_to_ask_is_no_broker_without_traffic() -> None:
     with pytest.raises(RemoteRefused, match="code 16"):
-        run(find_traffic(Broker(refusal=16).tell, {"a": "a:1"}))
+        run(find_traffic(Broker(refusal=16).request, {"a": "a:1"}))
 
 
 def test_a_broker_of_many_topics_is_asked_by_few_tasks() -> None:
@@ -74,7 +74,7 @@ def test_a_broker_of_many_topics_is_asked_by_few_tasks() -> None:
     class Large(Broker):
         tasks_max = 0
 
-        async def tell(self, address: str, header: object) -> Command:
+        async def request(self, address: str, header: object) -> Command:
             if isinstance(header, GetAllTopicConfig):
                 topics = {name: TopicConfig(topic=name) for name in names}
                 return Command(code=0, body=encode_topic_table(TopicTable(DataVersion(), topics)))
@@ -85,7 +85,7 @@ def test_a_broker_of_many_topics_is_asked_by_few_tasks() -> None:
             return Command(code=0, body=encode_stats(stats(1)))
 
     broker = Large()
-    found = run(find_traffic(broker.tell, {"a": "a:1"}))
+    found = run(find_traffic(broker.request, {"a": "a:1"}))
     assert [traffic.topic for traffic in found] == names
     assert broker.tasks_max < 50
 

@@ -70,7 +70,7 @@ class Brokers:
         self.perms = dict.fromkeys(holders, 6)
         self.refusals = refusals or {}
 
-    async def tell(self, address: str, header: object) -> Command:
+    async def request(self, address: str, header: object) -> Command:
         if address in self.refusals:
             raise RemoteRefused(self.refusals[address], "no", address)
         if isinstance(header, CreateTopic):
@@ -83,19 +83,19 @@ class Brokers:
 
 
 def test_brokers_without_the_topic_are_left_out() -> None:
-    assert [*run(find_configs(Brokers("b:1").tell, MASTERS, "orders"))] == ["b"]
+    assert [*run(find_configs(Brokers("b:1").request, MASTERS, "orders"))] == ["b"]
     with pytest.raises(RouteNotFound, match="orders is on none of the brokers a, b"):
-        run(find_configs(Brokers().tell, MASTERS, "orders"))
+        run(find_configs(Brokers().request, MASTERS, "orders"))
 
 
 def test_another_refusal_is_the_callers() -> None:
     with pytest.raises(RemoteRefused, match="code 16"):
-        run(find_configs(Brokers("a:1", refusals={"b:1": 16}).tell, MASTERS, "orders"))
+        run(find_configs(Brokers("a:1", refusals={"b:1": 16}).request, MASTERS, "orders"))
 
 
 def test_a_change_goes_to_those_that_have_the_topic_and_what_they_say_then_is_returned() -> None:
     brokers = Brokers("a:1")
-    changed = run(change_configs(brokers.tell, MASTERS, "orders", TopicChange(perm=4)))
+    changed = run(change_configs(brokers.request, MASTERS, "orders", TopicChange(perm=4)))
     assert {name: config.perm for name, config in changed.items()} == {"a": 4}
     assert brokers.perms == {"a:1": 4}
 

@@ -14,11 +14,11 @@ from orbitmq.broker.groups.configs import GroupConfigs
 from orbitmq.broker.groups.offsets import GroupOffsets, OffsetTable
 from orbitmq.broker.persistence import (
     ConfigFiles,
+    KnownTables,
     OffsetFile,
-    TableNotes,
     format_lmq_offsets,
     format_offsets,
-    noted_tables,
+    known_table_names,
     parse_offsets,
 )
 from orbitmq.broker.topics.system_topics import system_topics
@@ -211,73 +211,73 @@ def test_a_table_that_cannot_be_read_is_refused_with_the_way_out_and_that_works(
     assert getattr(files, f"load_{load}")(**settings).version.counter == 0
 
 
-def notes_of(tmp_path: Path, *tables: str) -> TableNotes:
+def tables_of(tmp_path: Path, *tables: str) -> KnownTables:
     for name in tables:
         replace_file(tmp_path / "config" / name, b"{}")
-    return TableNotes(tmp_path / "config")
+    return KnownTables(tmp_path / "config")
 
 
 async def test_a_table_that_was_there_is_missed_with_the_way_out(tmp_path: Path) -> None:
-    notes = notes_of(tmp_path, "topics.json", "consumerOffset.json")
-    notes.check()
-    await notes.save()
-    assert noted_tables(tmp_path / "config") == ["topics.json", "consumerOffset.json"]
-    notes_of(tmp_path, "topics.json").check()
+    tables = tables_of(tmp_path, "topics.json", "consumerOffset.json")
+    tables.check()
+    await tables.save()
+    assert known_table_names(tmp_path / "config") == ["topics.json", "consumerOffset.json"]
+    tables_of(tmp_path, "topics.json").check()
 
     path = tmp_path / "config" / "consumerOffset.json"
     path.unlink()
     with pytest.raises(StoreError, match=r"consumerOffset\.json is missing, and so is its \.bak: .* write \{\} into"):
-        TableNotes(path.parent).check()
+        KnownTables(path.parent).check()
     path.write_bytes(b"{}")
-    TableNotes(path.parent).check()
+    KnownTables(path.parent).check()
     path.rename(path.with_name("consumerOffset.json.bak"))
-    TableNotes(path.parent).check()
+    KnownTables(path.parent).check()
 
 
 def test_batches_whose_file_is_gone_come_again_and_that_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    notes_of(tmp_path, "consumerOrderInfo.json").save_now()
+    tables_of(tmp_path, "consumerOrderInfo.json").save_now()
     (tmp_path / "config" / "consumerOrderInfo.json").unlink()
-    TableNotes(tmp_path / "config").check()
+    KnownTables(tmp_path / "config").check()
     assert "come again" in caplog.text
 
 
 @each_case(b"", b"\xff\0", b"timermetrics\n../../x\n")
 def test_notes_that_are_damaged_miss_nothing_and_are_rebuilt(content: bytes, tmp_path: Path) -> None:
-    notes = notes_of(tmp_path, "topics.json")
+    tables = tables_of(tmp_path, "topics.json")
     (tmp_path / "tables").write_bytes(content)
-    notes.check()
-    notes.save_now()
+    tables.check()
+    tables.save_now()
     assert (tmp_path / "tables").read_bytes() == b"topics.json\n"
 
 
 async def test_notes_that_say_what_is_there_are_not_written_again(tmp_path: Path) -> None:
-    notes = notes_of(tmp_path, "topics.json")
-    notes.save_now()
+    tables = tables_of(tmp_path, "topics.json")
+    tables.save_now()
     (tmp_path / "tables").unlink()
-    notes.save_now()
-    await notes.save()
+    tables.save_now()
+    await tables.save()
     assert not (tmp_path / "tables").exists()
 
 
 def test_a_table_that_goes_while_the_broker_runs_is_still_missed_by_the_next_start(tmp_path: Path) -> None:
-    notes = notes_of(tmp_path, "topics.json")
-    notes.save_now()
+    tables = tables_of(tmp_path, "topics.json")
+    tables.save_now()
     (tmp_path / "config" / "topics.json").unlink()
     replace_file(tmp_path / "config" / "delayOffset.json", b"{}")
-    notes.save_now()
-    assert noted_tables(tmp_path / "config") == ["topics.json", "delayOffset.json"]
+    tables.save_now()
+    assert known_table_names(tmp_path / "config") == ["topics.json", "delayOffset.json"]
 
 
 def test_a_disk_that_refuses_the_notes_stops_nothing_and_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    notes = notes_of(tmp_path, "topics.json")
+    tables = tables_of(tmp_path, "topics.json")
     (tmp_path / "tables").mkdir()
     with pytest.raises(StoreError, match="tables cannot be read"):
-        notes.check()
-    notes.save_now()
+        tables.check()
+    tables.save_now()
     assert "tables cannot be written" in caplog.text
 
 

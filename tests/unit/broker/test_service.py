@@ -68,7 +68,7 @@ class Harness:
             monotonic=self.monotonic,
             random=Random(7),
         )
-        links = BrokerLinks(announce=self.announced.append, ask_route=_no_route)
+        links = BrokerLinks(announce=self.announced.append, find_queues=_no_route)
         self.service = BrokerService(context, links, StoredTables.load(self.files, self.config))
 
     def join(self, client_id: str, peer: FakePeer) -> None:

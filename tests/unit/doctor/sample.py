@@ -30,7 +30,7 @@ def broker(name: str, broker_id: int = 0, **changes: Any) -> BrokerFacts:
         name=name,
         broker_id=broker_id,
         address=f"host-{name}{broker_id}:10911",
-        asked_at_ms=NOW_MS,
+        queried_at_ms=NOW_MS,
         runtime={
             "bootTimestamp": str(NOW_MS - 60_500),
             "runtime": "[ 0 days, 0 hours, 1 minutes, 0 seconds ]",

@@ -149,8 +149,8 @@ CASES: list[tuple[str, Callable[[], Snapshot], Severity, str]] = [
         "MemberMissing: 3",
     ),
     ("own-alerts", lambda: with_broker(health={"alerts": [], "warnings": ["old"]}), INFO, "old"),
-    ("clock-difference", lambda: with_broker(asked_at_ms=NOW_MS - 10_000), WARNING, "10 s ahead of the one here"),
-    ("clock-difference", lambda: with_broker(asked_at_ms=NOW_MS + 90_000), ERROR, "90 s behind the one here"),
+    ("clock-difference", lambda: with_broker(queried_at_ms=NOW_MS - 10_000), WARNING, "10 s ahead of the one here"),
+    ("clock-difference", lambda: with_broker(queried_at_ms=NOW_MS + 90_000), ERROR, "90 s behind the one here"),
     (
         "future-messages",
         lambda: with_runtime(futureMessages=f"4096 {365 * DAY_MS}"),
@@ -439,7 +439,7 @@ def test_queues_of_a_group_are_not_missed_while_a_client_is_silent() -> None:
 
 
 def test_a_topic_is_not_unread_while_members_or_offsets_are_not_told() -> None:
-    untold = replace(group({}), are_members_told=False)
+    untold = replace(group({}), are_members_known=False)
     assert found(sample(committed={}, groups={GROUP: untold}), "unread-topic") == []
     refusing = with_broker(refusals={"offsets": "no permission"})
     assert found(replace(refusing, committed={}, groups={}), "unread-topic") == []

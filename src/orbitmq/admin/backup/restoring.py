@@ -261,7 +261,7 @@ class Restoring:
             else:
                 header, body = CreateAcl(subject=step.name), encode_acl(value)
             try:
-                await self._tell(step.broker, header, body)
+                await self._request(step.broker, header, body)
             except RemoteRefused as error:
                 raise StoreError(
                     f"{step.broker} takes no {step.kind} {step.name}: {error}. Change the broker and go on with --resume, or "
@@ -276,7 +276,7 @@ class Restoring:
                 was_opened = self.is_resumed and present == opened(step.value)
                 if step.action.is_change or was_opened:
                     header = create_header(replace(step.value, attributes={}))
-                    await self._tell(step.broker, header)
+                    await self._request(step.broker, header)
 
     async def _set_offsets(self, steps: Sequence[OffsetStep]) -> tuple[int, list[str]]:
         """Return how many offsets are set, and what went wrong."""
@@ -289,12 +289,12 @@ class Restoring:
                 commit_offset=place.find(committed),
             )
             try:
-                await self._tell(queue.broker_name, header)
+                await self._request(queue.broker_name, header)
             except ClientError as error:
                 where = f"queue {queue.queue_id} of {queue.topic} on {queue.broker_name}"
                 problems.append(f"the group {group} has no offset in {where}: {error}")
         return len(steps) - len(problems), problems
 
-    async def _tell(self, broker: str, header: object, body: bytes = b"") -> None:
+    async def _request(self, broker: str, header: object, body: bytes = b"") -> None:
         address = self._addresses[broker]
         expect(await self.clients.request(address, header, body), address)

@@ -24,7 +24,7 @@ from orbitmq.broker.config import BrokerConfig
 from orbitmq.broker.failover.complete_log import CompleteLog, boot_id
 from orbitmq.broker.failover.identity import IdentityFiles, obtain_id
 from orbitmq.broker.monitoring.repeated_failure import RepeatedFailure
-from orbitmq.broker.persistence import ConfigFiles, TableNotes
+from orbitmq.broker.persistence import ConfigFiles, KnownTables
 from orbitmq.broker.registration.addresses import BrokerAddress, broker_address, kept_port, reserved_port
 from orbitmq.broker.replication.role import ControlledRole, EpochFile
 from orbitmq.broker.security import make_client_security
@@ -368,7 +368,7 @@ class ControlledBroker:
         """
         assert self._address is not None
         config, tables = self.config, self.config.store_path_root_dir / "config"
-        TableNotes(tables).check()
+        KnownTables(tables).check()
         StoredTables.load(ConfigFiles(tables, has_lmq=config.enable_lmq), config)
         store = Store.open(store_config(config), store_host=self._address.host, clock=self._clock)
         try:

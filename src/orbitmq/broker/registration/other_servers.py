@@ -105,14 +105,14 @@ class OtherBrokers:
     """Asks brokers by name.
 
     Args:
-        ask_route: asks a NameServer for the route of a topic; None: none of them knows it.
+        find_route: asks a NameServer for the route of a topic; None: none of them knows it.
         timeout_ms: for an answer, connecting included.
     """
 
     def __init__(
-        self, ask_route: Callable[[str], Awaitable[TopicRoute | None]], pool: ConnectionPool, *, timeout_ms: int
+        self, find_route: Callable[[str], Awaitable[TopicRoute | None]], pool: ConnectionPool, *, timeout_ms: int
     ) -> None:
-        self._ask_route = ask_route
+        self._find_route = find_route
         self._pool = pool
         self._timeout_ms = timeout_ms
         self._addresses: dict[str, str] = {}
@@ -132,7 +132,7 @@ class OtherBrokers:
             raise
 
     async def _find(self, topic: str, broker_name: str) -> str:
-        route = await self._ask_route(topic)
+        route = await self._find_route(topic)
         for broker in () if route is None else route.brokers:
             if MASTER_ID in broker.addresses:
                 self._addresses[broker.broker_name] = broker.addresses[MASTER_ID]
@@ -186,4 +186,4 @@ class OtherServers:
         source = config.name_server_source
         every_ms = config.fetch_namesrv_addr_interval if source else LOOK_UP_MS
         self.name_servers = NameServers(self.registrar, config.name_servers, source=source, every_ms=every_ms)
-        self.brokers = OtherBrokers(self.registrar.ask_route, pool, timeout_ms=config.forward_timeout)
+        self.brokers = OtherBrokers(self.registrar.find_route, pool, timeout_ms=config.forward_timeout)

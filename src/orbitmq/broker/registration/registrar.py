@@ -149,20 +149,20 @@ class Registrar:
         for entry in self._name_servers.values():
             entry.wake.set()
         if then is not None:
-            task = asyncio.get_running_loop().create_task(self._call_when_told(self._generation, then))
+            task = asyncio.get_running_loop().create_task(self._call_when_registered(self._generation, then))
             self._waiting.add(task)
             task.add_done_callback(self._waiting.discard)
 
-    async def wait_told(self, timeout_ms: int = ANNOUNCE_TIMEOUT_MS) -> None:
+    async def wait_registered(self, timeout_ms: int = ANNOUNCE_TIMEOUT_MS) -> None:
         """Return when every NameServer that can be reached knows the present table, or the time is over."""
-        await self._wait_told(self._generation, timeout_ms)
+        await self._wait_registered(self._generation, timeout_ms)
 
-    async def ask_queues(self, topic: str) -> list[MessageQueue] | None:
+    async def find_queues(self, topic: str) -> list[MessageQueue] | None:
         """Ask one NameServer after the other for a topic's readable queues; None: those that answer do not know it."""
-        route = await self.ask_route(topic)
+        route = await self.find_route(topic)
         return None if route is None else list(readable_queues(topic, route))
 
-    async def ask_route(self, topic: str) -> TopicRoute | None:
+    async def find_route(self, topic: str) -> TopicRoute | None:
         """Ask one NameServer after the other for a topic's route; None: those that answer do not know it."""
         for address in self.told or self.name_servers:
             header = GetRouteInfo(topic=topic, accept_standard_json_only=True)
@@ -280,21 +280,21 @@ class Registrar:
         except OrbitError as error:  # the registration has counted all the same
             log.warning("the ordered topics that NameServer %s tells are left out: %s", name_server, error)
 
-    async def _wait_told(self, generation: int, timeout_ms: int) -> None:
-        def is_told() -> bool:
+    async def _wait_registered(self, generation: int, timeout_ms: int) -> None:
+        def is_registered() -> bool:
             return all(
                 entry.generation >= generation or not entry.is_reachable for entry in self._name_servers.values()
             )
 
         try:
             async with asyncio.timeout(timeout_ms / 1000), self._told:
-                await self._told.wait_for(is_told)
+                await self._told.wait_for(is_registered)
         except TimeoutError:
             return
 
-    async def _call_when_told(self, generation: int, then: Callable[[], None]) -> None:
+    async def _call_when_registered(self, generation: int, then: Callable[[], None]) -> None:
         try:
-            await self._wait_told(generation, ANNOUNCE_TIMEOUT_MS)
+            await self._wait_registered(generation, ANNOUNCE_TIMEOUT_MS)
         finally:
             then()
 

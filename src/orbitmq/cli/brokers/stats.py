@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, end_partial
+from orbitmq.cli.access import Access, exit_if_incomplete
 from orbitmq.cli.brokers.selection import AddressOption, BrokerSelection, ClusterOption, NameOption, ask_brokers
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
@@ -102,7 +102,7 @@ async def stats(
     show_rows(rows[:top] if top else rows, ("what", "topic", "group", "broker", *_STATS), output)
     if not rows:
         say("nothing was counted yet: brokers count each minute what was sent and got in it")
-    end_partial(problems)
+    exit_if_incomplete(problems)
 
 
 async def broker_stats(

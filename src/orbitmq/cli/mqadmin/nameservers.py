@@ -123,7 +123,7 @@ async def change_each(clients: ClusterClients, header: object, body: bytes = b""
         PartlyDone: some have made it, some have not.
         ClientError: none has made it.
     """
-    await each_master.tell_each(_name_servers(clients), lambda _name, at: ask(clients, at, header, body))
+    await each_master.change_each(_name_servers(clients), lambda _name, at: ask(clients, at, header, body))
 
 
 def _name_servers(clients: ClusterClients) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A NameServer, and several brokers of one name in processes of their own, with a controller each (Service): kill any of them."""
+"""A group of brokers in processes of their own, each with a controller, and their NameServer: a `Service` of `up`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from orbitmq.net.loop import start_together
 from orbitmq.testing.processes import ServerProcess
 
 _RESTART_S = 5.0
-"""How long after its end a broker is started again: long enough to see the others go on."""
-_MASTER_WITHIN_S = 15.0
-_LOOK_EVERY_S = 0.02
+"""From a broker's end to its restart: long enough to see the others go on."""
+_MASTER_TIMEOUT_S = 15.0
+_POLL_EVERY_S = 0.02
 _PORTS_PER_MEMBER = 10
 _FIRST_CONTROLLER_PORT = 9878
 
@@ -31,9 +31,9 @@ class Group:
     """Brokers that elect their master by themselves, and the NameServer that they register with.
 
     Args:
-        name_server_config: may name port 0: the brokers are told the port that was chosen.
-        broker_config: of every member; the second listens ten ports higher, and so on. Its directory has one for each member.
-        count: how many members.
+        name_server_config: its port may be 0, for any free one.
+        broker_config: of every member, but for the port, ten higher for each next one, and the directory, below the configured one.
+        count: number of members.
     """
 
     def __init__(self, name_server_config: NameServerConfig, broker_config: BrokerConfig, count: int) -> None:
@@ -52,25 +52,25 @@ class Group:
         return format_address("127.0.0.1" if is_wildcard(host) else host, port)
 
     @property
-    def facts(self) -> Mapping[str, str]:
-        """Where each broker listens, as host:port, by its member's name, and which of them leads."""
+    def ready_fields(self) -> Mapping[str, str]:
+        """The address of each broker, as host:port, by its member's name, and the `leader`'s name."""
         addresses = {name: process.address for name, process in self._members.items()}
         leader = next((name for name, address in addresses.items() if address == self._master), None)
         return addresses if leader is None else {**addresses, "leader": leader}
 
     async def start(self) -> None:
-        """Start the NameServer, then all brokers together: a majority of them has to be there before one leads."""
+        """Start the NameServer, then all brokers at the same time: a majority elects the leader."""
         await self._name_server.start()
         host = "127.0.0.1" if is_wildcard(self._config.bind_address) else self._config.bind_address
-        ports = {number: self._controller_port(host, number) for number in self._numbers}
+        ports = {number: self._reserve_controller_port(host, number) for number in self._numbers}
         peers = ";".join(f"n{number}-{format_address(host, port)}" for number, port in ports.items())
         for number in self._numbers:
             name = f"{self._config.broker_name}-{number}"
-            port = self._config.listen_port
+            listen_port = self._config.listen_port
             config = replace(
                 self._config,
                 namesrv_addr=self.name_server_address,
-                listen_port=port and port + _PORTS_PER_MEMBER * (number - 1),
+                listen_port=listen_port and listen_port + _PORTS_PER_MEMBER * (number - 1),
                 store_path_root_dir=self._config.store_path_root_dir / name,
                 enable_d_leger_commit_log=True,
                 d_leger_peers=peers,
@@ -85,22 +85,22 @@ class Group:
         ]
 
     async def _wait_for_master(self) -> None:
-        """Wait until one of the members leads, so that the first send finds it; not for ever: a disk may be lost."""
+        """Wait until a member leads, so that the first send finds it; after a timeout print a warning."""
         loop = asyncio.get_running_loop()
-        end_s = loop.time() + _MASTER_WITHIN_S
+        end_s = loop.time() + _MASTER_TIMEOUT_S
         async with AdminClient(self.name_server_address) as admin:
             while loop.time() < end_s:
                 with suppress(RouteNotFound, InvalidArgument):  # no broker of the name, or none with id 0
                     (self._master,) = (await admin.masters(broker=self._config.broker_name)).values()
                     return
-                await asyncio.sleep(_LOOK_EVERY_S)
+                await asyncio.sleep(_POLL_EVERY_S)
         print(
-            f"no broker leads after {_MASTER_WITHIN_S:.0f} s: see the logs below {self._config.store_path_root_dir}",
+            f"no broker leads after {_MASTER_TIMEOUT_S:.0f} s: see the logs below {self._config.store_path_root_dir}",
             file=sys.stderr,
         )
 
     async def stop(self) -> None:
-        """Stop the brokers, then the NameServer they say good-bye to."""
+        """Stop the brokers, then the NameServer, with which they unregister."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -110,7 +110,8 @@ class Group:
             self._ports.close()
             await self._name_server.stop()
 
-    def _controller_port(self, host: str, number: int) -> int:
+    def _reserve_controller_port(self, host: str, number: int) -> int:
+        """Return a member's controller port; a free one is reserved until `stop` when brokers listen on any port."""
         if self._config.listen_port:
             return _FIRST_CONTROLLER_PORT + _PORTS_PER_MEMBER * (number - 1)
         return int(self._ports.enter_context(kept_port(host, 0)).getsockname()[1])

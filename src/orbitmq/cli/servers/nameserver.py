@@ -71,20 +71,20 @@ def nameserver(
         _show_settings(settings.to_properties(), output)
         return
 
-    facts: dict[str, str] = {}
+    fields: dict[str, str] = {}
     make: Callable[[], NameServer | NameServerWithController] = partial(NameServer, settings)
     if settings.enable_controller_in_namesrv:
         from orbitmq.nameserver.with_controller import NameServerWithController, controller_config
         from orbitmq.settings import read_properties
 
         controller = controller_config(settings, read_properties(config) if config else {})
-        facts["controller"] = controller.address
+        fields["controller"] = controller.address
         make = partial(NameServerWithController, settings, controller)
 
     def announce(service: NameServer | NameServerWithController) -> None:
         if service.metrics_address:
-            facts["metrics"] = service.metrics_address
-        show_ready(output, nameserver=service.address, **facts)
+            fields["metrics"] = service.metrics_address
+        show_ready(output, nameserver=service.address, **fields)
 
     run(serve_until_signal(make, announce))
 

@@ -37,7 +37,7 @@ class Pair:
         return self._broker.address
 
     @property
-    def facts(self) -> dict[str, str]:
+    def ready_fields(self) -> dict[str, str]:
         """Where the broker is, and the HTTP ports that the settings ask for, as host:port: `nameserver_metrics`, `broker_metrics`."""
         assert self._broker is not None, "not started"
         found = {

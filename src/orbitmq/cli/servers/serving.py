@@ -79,12 +79,12 @@ def raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def show_ready(form: Format, **facts: str) -> None:
+def show_ready(form: Format, **fields: str) -> None:
     """Print the line that programs wait for: `ready name=value …`, or a JSON object with `"event": "ready"`."""
     if form is Format.JSON:
-        show_json({"event": "ready", "pid": os.getpid(), **facts}, is_line=True)
+        show_json({"event": "ready", "pid": os.getpid(), **fields}, is_line=True)
         return
-    pairs = " ".join(f"{name}={shlex.quote(value)}" for name, value in facts.items())
+    pairs = " ".join(f"{name}={shlex.quote(value)}" for name, value in fields.items())
     print(f"ready {pairs} pid={os.getpid()}", flush=True)
 
 

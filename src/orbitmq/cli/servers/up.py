@@ -109,7 +109,7 @@ def up(
         return Pair(name_server, broker)
 
     def announce(servers: Servers) -> None:
-        show_ready(output, nameserver=servers.name_server_address, **servers.facts, data_dir=str(root))
+        show_ready(output, nameserver=servers.name_server_address, **servers.ready_fields, data_dir=str(root))
         if output is Format.TABLE:
             print(f"export NAMESRV_ADDR={servers.name_server_address}", flush=True)
 

@@ -84,7 +84,7 @@ class Servers(Protocol):
         ...
 
     @property
-    def facts(self) -> Mapping[str, str]:
+    def ready_fields(self) -> Mapping[str, str]:
         """What else the ready line says, by its names."""
         ...
 
@@ -103,9 +103,9 @@ class WithDashboard:
         return self._servers.name_server_address
 
     @property
-    def facts(self) -> Mapping[str, str]:
-        """What the ready line says: the servers' facts, and the dashboard's address."""
-        return {**self._servers.facts, "dashboard": self._dashboard.url}
+    def ready_fields(self) -> Mapping[str, str]:
+        """What the ready line says: the servers' fields, and the dashboard's address."""
+        return {**self._servers.ready_fields, "dashboard": self._dashboard.url}
 
     async def start(self) -> None:
         """Start the servers, then the dashboard, which is started again when it ends."""

@@ -9,7 +9,7 @@ from typing import Any
 from orbitmq.broker.delivery.delay import parse_delay_offsets
 from orbitmq.broker.groups.offsets import SEPARATOR
 from orbitmq.broker.monitoring.half_counts import parse_counts
-from orbitmq.broker.persistence import NEEDED, NEWEST_ALONE, REPEATING, noted_tables, parse_offsets
+from orbitmq.broker.persistence import NEEDED, NEWEST_ALONE, REPEATING, known_table_names, parse_offsets
 from orbitmq.broker.timers.metrics import TimerMetrics
 from orbitmq.errors import OrbitError
 from orbitmq.model.topic import LMQ_PREFIX, is_reserved_topic
@@ -83,7 +83,7 @@ class ConfigCheck:
     def _noted(self) -> list[str]:
         """Return the tables that the store has had, as far as that can be read."""
         try:
-            return noted_tables(self._directory)
+            return known_table_names(self._directory)
         except OSError:
             return []
 

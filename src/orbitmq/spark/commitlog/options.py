@@ -1,4 +1,4 @@
-"""The options of a read of the CommitLog's files: strings in, frozen values out. No broker is asked, so most others are none."""
+"""The options of a read of the CommitLog's files: strings in, frozen values out. Options about brokers are not allowed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILE_OPTIONS = (
 class FileOptions:
     """The options of a read of files.
 
-    Without `topics` and `topic_pattern` every topic is read. Times are store times in ms, the end is not part of the range.
+    Without `topics` and `topic_pattern` every topic is read. Times are store times in ms; `end_ms` is exclusive.
     """
 
     path: str
@@ -47,20 +47,20 @@ class FileOptions:
     include_decode_error: bool = False
 
     def wants_topic(self, topic: str) -> bool:
-        """Return True if messages of a topic are read."""
+        """Return True if the messages of a topic are to be read."""
         if self.topic_pattern is not None:
             return matches_pattern(topic, self.topic_pattern)
         return not self.topics or topic in self.topics
 
 
-def reads_files(options: Mapping[str, str]) -> bool:
+def has_log_path(options: Mapping[str, str]) -> bool:
     """Return True if a query's options name a log directory."""
     return any(name.lower() == PATH_OPTION.lower() for name in options)
 
 
-def refuse_files(options: Mapping[str, str]) -> None:
-    """Raise ConfigError where a stream's options name a log directory: it does not say what is confirmed, and when."""
-    if reads_files(options):
+def check_no_log_path(options: Mapping[str, str]) -> None:
+    """Raise ConfigError if a stream's options name a log directory: its files do not show what is confirmed, and when."""
+    if has_log_path(options):
         raise ConfigError(PATH_OPTION, "a streaming query", "a batch query: a stream reads topics from brokers")
 
 

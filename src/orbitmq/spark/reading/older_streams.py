@@ -1,4 +1,4 @@
-"""The reader of streams on Spark 4.0 and 4.1, which do not say where a micro-batch begins, how long it may be, or that a run is to end."""
+"""The reader of streams on Spark 4.0 and 4.1, which pass it no start, no limit and no trigger of a micro-batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from orbitmq.spark.offsets import queue_names
 from orbitmq.spark.options import ReadOptions
 from orbitmq.spark.reading.checkpoint import StreamPosition, format_position, parse_position
 from orbitmq.spark.reading.continuity import DataLoss
-from orbitmq.spark.reading.readers import StreamReader, held
+from orbitmq.spark.reading.readers import StreamReader, known_origins
 from orbitmq.spark.versions import SPARK_VERSION, ReadAllAvailable
 
 log = logging.getLogger(__name__)
@@ -27,11 +27,11 @@ Json = dict[str, Any]
 
 @in_sentences
 class OlderStreamReader(StreamReader):
-    """Follows its own answers, since Spark does not tell it what they led to.
+    """Keeps the start of the next micro-batch itself: `latestOffset` of these versions has no `start`.
 
-    Of a query that begins again it may learn only with the first micro-batch where that begins, which is looked at when Spark
-    plans it. Each micro-batch ends with all that is there: a run with `Trigger.AvailableNow` is one, and with limits it would
-    end early without a word.
+    When a query restarts, `partitions` of the first micro-batch is the first call that has its start; its end was chosen without,
+    and is corrected then. Each micro-batch reads all that there is: a run with `Trigger.AvailableNow` is a single one, so limits
+    would end it early.
 
     Raises:
         ConfigError: an option limits micro-batches.
@@ -48,24 +48,26 @@ class OlderStreamReader(StreamReader):
                 raise ConfigError(
                     name, value, f"Spark 4.2 or newer: {SPARK_VERSION} does not say how a micro-batch is limited"
                 )
-        self._reached: Json | None = None
-        """Where the next micro-batch begins, once that is known."""
+        self._next_start: Json | None = None
+        """Where the next micro-batch begins; None: not known yet."""
         self._has_planned = False
 
     def initialOffset(self) -> Json:  # noqa: N802
         """Return where a new query begins."""
         document = super().initialOffset()
-        self._reached = self._reached or document
+        self._next_start = self._next_start or document
         return document
 
     def latestOffset(self) -> Json:  # type: ignore[override] # noqa: N802
-        """Return where the next micro-batch ends; the same again while there is nothing to read."""
-        if self._reached is None:
-            ends = self._polled.find_ends()
-            self._reached = format_position(StreamPosition(ends, {}, held(self._polled.origins(ends)), now_ms()))
+        """Return where the next micro-batch ends; the same as before while there is nothing to read."""
+        if self._next_start is None:
+            ends = self._poller.find_ends()
+            self._next_start = format_position(
+                StreamPosition(ends, {}, known_origins(self._poller.origins(ends)), now_ms())
+            )
         else:
-            self._reached = super().latestOffset(self._reached, ReadAllAvailable())
-        return self._reached
+            self._next_start = super().latestOffset(self._next_start, ReadAllAvailable())
+        return self._next_start
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Return the tasks of one micro-batch.
@@ -73,56 +75,54 @@ class OlderStreamReader(StreamReader):
         Raises:
             DataLoss: queues that were read before are not there, or were recreated.
         """
-        if (
-            start == end
-        ):  # what is read already, planned where a run with AvailableNow begins again: now it is known how far it is
+        if start == end:  # a restarted run with AvailableNow plans an empty micro-batch, which says where it goes on
             position = parse_position(end)
             self._wait_for_brokers(position, position.offsets.keys())
-            self._reached = end
+            self._next_start = end
             return []
         if not self._has_planned:
             begin, position = parse_position(start), parse_position(end)
-            found = self._checked(begin, position)
-            end = end if found == position else format_position(found)
-            self._reached = end
+            corrected = self._corrected_end(begin, position)
+            end = end if corrected == position else format_position(corrected)
+            self._next_start = end
         tasks = super().partitions(start, end)
         self._has_planned = True
         return tasks
 
-    def _checked(self, begin: StreamPosition, end: StreamPosition) -> StreamPosition:
-        """Return where a micro-batch ends that was planned without knowing where it begins: no queue of the checkpoint is lost.
+    def _corrected_end(self, begin: StreamPosition, end: StreamPosition) -> StreamPosition:
+        """Return the end of a micro-batch that was chosen without its begin: with all queues of the checkpoint.
 
-        The same again where Spark plans it again: new queues begin with their first message.
+        A micro-batch that Spark plans again gets the same end, because new queues begin with their first message.
         """
-        self._polled.wait_for_queues(end.offsets)
+        self._poller.wait_for_queues(end.offsets)
         self._check_missing(begin, begin.offsets.keys() - end.offsets.keys())
-        recreated = self._recreated(begin, end.origins)
+        recreated = self._find_recreated(begin, end.origins)
         fresh = {queue for queue in end.offsets if queue not in begin.offsets and queue not in end.begins}
         ends = {
             queue: max(last, 0 if queue in recreated else begin.offsets.get(queue, 0))
             for queue, last in end.offsets.items()
         }
-        begins = {**end.begins, **self._polled.earliest(recreated | fresh)}
+        begins = {**end.begins, **self._poller.earliest(recreated | fresh)}
         return StreamPosition({**begin.offsets, **ends}, begins, {**begin.origins, **end.origins}, end.reached_at_ms)
 
     @property
-    def _must_know(self) -> bool:
-        return True  # Spark does not say whether the run is to end
+    def _needs_every_answer(self) -> bool:
+        return True  # any run may be one with AvailableNow
 
     def _check_missing(self, begin: StreamPosition, missing: Set[MessageQueue]) -> None:
-        """Look after queues that were read before and that the end does not name: they stay where they are."""
+        """Check queues that were read before and that the end does not name: their offsets stay."""
         absent = self._wait_for_brokers(begin, missing)
         self._check_queues(begin, set(missing - absent))
 
     def _wait_for_brokers(self, position: StreamPosition, queues: Set[MessageQueue]) -> Set[MessageQueue]:
-        """Return those of the queues that were read before whose broker is in no route when the time is over.
+        """Return the queues whose broker is in no route after `brokerTimeoutMs`.
 
         Raises:
-            DataLoss: there are some.
+            DataLoss: some of them had messages, with failOnDataLoss.
         """
-        if absent := self._polled.absent(queues):
-            self._polled.wait_for_queues(absent)
-            absent = self._polled.absent(absent)
+        if absent := self._poller.absent(queues):
+            self._poller.wait_for_queues(absent)
+            absent = self._poller.absent(absent)
         lost = {queue for queue in absent if position.has_had(queue)}
         if lost and self._options.fail_on_data_loss:
             raise DataLoss(

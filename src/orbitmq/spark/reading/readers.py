@@ -150,7 +150,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self._names = chosen_columns(schema)
         self._options = options
-        self._poller: OffsetPoller | None = None
+        self._opened_poller: OffsetPoller | None = None
         self._initial: StreamPosition | None = None
         self._gate = TriggerGate(options.offsets_per_trigger_min, options.trigger_delay_ms / 1000)
         self._unchecked: set[MessageQueue] | None = None
@@ -168,8 +168,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def initialOffset(self) -> Json:  # noqa: N802
         """Return where a new query begins."""
         if self._initial is None:
-            offsets = self._polled.resolve(self._options.start, "startingOffsets")
-            self._initial = StreamPosition(offsets, offsets, held(self._polled.origins(offsets)))
+            offsets = self._poller.resolve(self._options.start, "startingOffsets")
+            self._initial = StreamPosition(offsets, offsets, known_origins(self._poller.origins(offsets)))
         return format_position(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -186,18 +186,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         # Spark asks when the batch that ends at `start` is done, and once more behind the last one: `commit` of the last
         # batch would never come.
         if self._options.commits_offsets and not position.is_initial:
-            self._polled.commit(position.offsets)
+            self._poller.commit(position.offsets)
         end = position
         # A backlog that is known already is read first; brokers are asked when it is used up.
-        if not self._polled.is_fresh or (end := self._advance(position, limit)) is position:
-            self._polled.refresh()
+        if not self._poller.is_fresh or (end := self._advance(position, limit)) is position:
+            self._poller.refresh()
             end = self._advance(position, limit)
         self._planned = end.offsets
         return start if end is position else format_position(end)
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
         """Return the newest offsets known and how far the query is behind them, for its progress."""
-        newest = self._polled.latest
+        newest = self._poller.latest
         if not newest:
             return None
         lag = {queue: max(0, end - self._planned[queue]) for queue, end in newest.items() if queue in self._planned}
@@ -205,14 +205,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix where the run ends: what arrives later belongs to the next one."""
-        self._polled.fix_end()
+        self._poller.fix_end()
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Return the tasks of one micro-batch."""
         position = parse_position(end)
         ranges = ranges_between(parse_position(start), position)
         # A replay after a restart: the latest offset is not known yet.
-        queues = self._polled.wait_for_queues(found.queue for found in ranges)
+        queues = self._poller.wait_for_queues(found.queue for found in ranges)
         gone = queue_names(found.queue for found in ranges if found.queue not in queues)
         if gone and self._options.fail_on_data_loss:
             raise DataLoss(
@@ -223,7 +223,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             log.warning("no broker holds queues of this micro-batch now, their messages are passed over: %s", gone)
             ranges = [found for found in ranges if found.queue in queues]
         if self._unchecked is None:  # a replay once more: its topic may have been deleted and created again meanwhile
-            recreated = self._recreated(position, held(self._polled.origins(found.queue for found in ranges)))
+            recreated = self._find_recreated(
+                position, known_origins(self._poller.origins(found.queue for found in ranges))
+            )
             ranges = [found for found in ranges if found.queue not in recreated]
         return plan_tasks(ranges, queues, self._options)
 
@@ -233,47 +235,47 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def stop(self) -> None:
         """Close the driver's connections."""
-        if self._poller is not None:
-            self._poller.close()
+        if self._opened_poller is not None:
+            self._opened_poller.close()
 
     @property
-    def _polled(self) -> OffsetPoller:
+    def _poller(self) -> OffsetPoller:
         """The poller, made at first use: a reader that is pickled for tasks has none."""
-        if self._poller is None:
-            self._poller = OffsetPoller(MetadataClient.of(self._options), self._options)
-        return self._poller
+        if self._opened_poller is None:
+            self._opened_poller = OffsetPoller(MetadataClient.of(self._options), self._options)
+        return self._opened_poller
 
     def _advance(self, position: StreamPosition, limit: ReadLimit) -> StreamPosition:
         if self._unchecked is None:
             self._unchecked = set(position.offsets)
             self._check_absent(position)
         self._check_unknown(position)
-        self._unchecked |= self._polled.take_removed() & position.offsets.keys()
-        self._unchecked -= self._check_queues(position, self._unchecked - self._polled.readable.keys())
-        latest = self._polled.latest
+        self._unchecked |= self._poller.take_removed() & position.offsets.keys()
+        self._unchecked -= self._check_queues(position, self._unchecked - self._poller.readable.keys())
+        latest = self._poller.latest
         moved = {
             queue for queue, end in latest.items() if end != position.offsets.get(queue) or end < position.seen(queue)
         }
-        origins = self._look_for_origins(position, moved)
-        recreated = self._recreated(position, origins)
+        origins = self._query_origins(position, moved)
+        recreated = self._find_recreated(position, origins)
         self._wait_for_ends(position, moved - recreated)
-        latest = self._polled.latest
-        first = self._polled.earliest({queue for queue in latest if queue not in position.offsets} | recreated)
+        latest = self._poller.latest
+        first = self._poller.earliest({queue for queue in latest if queue not in position.offsets} | recreated)
         begins = {**position.offsets, **first}
         counts = backlog(begins, latest)
         # A run that ends with what is there now must not wait for more.
-        if counts and not self._polled.is_fixed and not self._gate.opens(sum(counts.values()), time.monotonic()):
+        if counts and not self._poller.is_fixed and not self._gate.opens(sum(counts.values()), time.monotonic()):
             return position
         end = advance(position, latest, first, self._count_max(begins, counts, limit), origins)
         return end if end is position else end._replace(reached_at_ms=now_ms())
 
-    def _look_for_origins(self, position: StreamPosition, moved: set[MessageQueue]) -> Origins:
+    def _query_origins(self, position: StreamPosition, moved: set[MessageQueue]) -> Origins:
         """Return what queues hold first: of the checkpoint's when they answer first, of others that got messages now and then.
 
         A topic may have been recreated with as many messages while no query ran. While one runs its offsets fall first.
         """
         assert self._unchecked is not None
-        latest, now = self._polled.latest, time.monotonic()
+        latest, now = self._poller.latest, time.monotonic()
         self._moved |= moved
         asked = {queue for queue in moved if latest[queue] < position.seen(queue)}
         asked |= self._unchecked & latest.keys()
@@ -282,19 +284,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             asked |= self._moved
         if not asked:
             return {}
-        found = self._polled.origins(asked)
+        found = self._poller.origins(asked)
         self._unchecked -= found.keys()
         if is_due:
             self._origins_at = now
             self._moved -= found.keys()
-        return held(found)
+        return known_origins(found)
 
     def _count_max(self, begins: Offsets, counts: dict[MessageQueue, int], limit: ReadLimit) -> int | None:
         """Return how many messages the next batch may take; None for all."""
         size_max = None if isinstance(limit, ReadAllAvailable) else self._options.bytes_per_trigger_max
         limits = [limit.max_rows] if isinstance(limit, ReadMaxRows) else []
         if size_max is not None and counts:
-            sizes = self._polled.record_sizes({queue: begins[queue] for queue in counts})
+            sizes = self._poller.record_sizes({queue: begins[queue] for queue in counts})
             limits.append(count_of_size(counts, sizes, size_max))
         return min(limits, default=None)
 
@@ -304,8 +306,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         Raises:
             DataLoss: they are not there, and the run is to end with everything that is.
         """
-        absent = self._polled.wait_for_absent(position.offsets)
-        if not absent or not self._polled.is_fixed:
+        absent = self._poller.wait_for_absent(position.offsets)
+        if not absent or not self._poller.is_fixed:
             return
         lost = {queue for queue in absent if position.has_had(queue)}
         what = f"no broker holds queues now that were read before: {queue_names(lost or absent)}"
@@ -322,7 +324,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         Raises:
             DataLoss: one of them had messages.
         """
-        if not (unknown := self._polled.take_unknown()):
+        if not (unknown := self._poller.take_unknown()):
             return
         lost = sorted({q.topic for q in position.offsets if q.topic in unknown and position.has_had(q)})
         if lost and self._options.fail_on_data_loss:
@@ -342,7 +344,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             DataLoss: they hold messages that were not read, or may hold some in a run that is to read everything.
         """
         try:
-            ends = self._polled.ends_too(queues, waits=self._must_know) if queues else {}
+            ends = self._poller.ends_too(queues, waits=self._needs_every_answer) if queues else {}
         except QueuesNotTold as error:
             what = f"queues that their topic's route names no more may hold messages that were not read: {error}"
             told: Set[MessageQueue] = queues
@@ -362,12 +364,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return told
 
     @property
-    def _must_know(self) -> bool:
-        """True where the run ends with what is there: it does not end before brokers have told how much that is."""
-        return self._polled.is_fixed
+    def _needs_every_answer(self) -> bool:
+        """True where the run ends with what is there: it waits until every broker has reported how much that is."""
+        return self._poller.is_fixed
 
-    def _recreated(self, position: StreamPosition, origins: Origins) -> set[MessageQueue]:
-        """Return the queues that are others than those of the same name that were read before."""
+    def _find_recreated(self, position: StreamPosition, origins: Origins) -> set[MessageQueue]:
+        """Return the queues that were deleted and created again since they were read.
+
+        Raises:
+            DataLoss: there are some, with failOnDataLoss.
+        """
         recreated = {queue for queue, now in origins.items() if position.is_recreated(queue, now)}
         if not recreated:
             return recreated
@@ -386,7 +392,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             DataLoss: they have ended there for longer than `brokerTimeoutMs`.
         """
         timeout_s = self._options.broker_timeout_ms / 1000
-        while behind := {q for q in queues if self._polled.latest.get(q, 0) < position.seen(q)}:
+        while behind := {q for q in queues if self._poller.latest.get(q, 0) < position.seen(q)}:
             now = time.monotonic()
             if not self._behind_since:
                 self._behind_since = now
@@ -402,15 +408,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                     self._has_passed_over = True
                     log.warning("messages are passed over until queues reach what was read: %s", queue_names(behind))
                 return
-            if not self._polled.is_fixed:
+            if not self._poller.is_fixed:
                 return
-            self._polled.refix(behind)
+            self._poller.refix(behind)
         self._behind_since = 0.0
         self._has_passed_over = False
 
 
-def held(origins: Mapping[MessageQueue, Origin | None]) -> Origins:
-    """Return what queues hold first, without those that hold nothing."""
+def known_origins(origins: Mapping[MessageQueue, Origin | None]) -> Origins:
+    """Return the origins of the queues that are not empty."""
     return {queue: origin for queue, origin in origins.items() if origin is not None}
 
 

@@ -502,7 +502,7 @@ async def test_a_stop_while_the_role_changes_leaves_no_server(tmp_path: Path, mo
             is_changing.set()
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(Registrar, "wait_told", register)
+        monkeypatch.setattr(Registrar, "wait_registered", register)
         broker.role = None  # as it is while the role changes
         await is_changing.wait()
         await group.stop("x")

@@ -188,9 +188,9 @@ class Network:
         self.queries = 0
         self.asked: list[tuple[str, int | None]] = []
         self.is_down = False
-        self.others = OtherBrokers(self.ask_route, self, timeout_ms=77)  # type: ignore[arg-type]
+        self.others = OtherBrokers(self.find_route, self, timeout_ms=77)  # type: ignore[arg-type]
 
-    async def ask_route(self, topic: str) -> TopicRoute | None:
+    async def find_route(self, topic: str) -> TopicRoute | None:
         assert topic == "t"
         self.queries += 1
         return self.route

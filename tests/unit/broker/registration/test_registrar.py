@@ -163,7 +163,7 @@ def scenario(test: Scenario) -> Callable[[], None]:
 async def test_a_broker_registers_everywhere_and_leaves_everywhere() -> None:
     first, second = await started(), await started()
     async with registrar(first, second, table=Table()) as found:
-        await found.wait_told(timeout_ms=600_000)  # who is told waits for no time to be over
+        await found.wait_registered(timeout_ms=600_000)  # who is told waits for no time to be over
         assert first.bodies.get_nowait() == b"0"
         assert second.bodies.get_nowait() == b"0"
     assert first.left == second.left == ["127.0.0.1:10911"]
@@ -183,17 +183,17 @@ async def test_it_is_known_which_name_servers_know_the_broker_and_which_do_not_a
 async def test_a_route_is_that_of_the_first_name_server_that_knows_it() -> None:
     ignorant, good = await started(refuses=True), await started()
     async with registrar(ignorant, good, table=Table()) as found:
-        assert await found.ask_queues("known") == [MessageQueue("known", "a", 0), MessageQueue("known", "a", 1)]
-        assert await found.ask_queues("unknown") is None
+        assert await found.find_queues("known") == [MessageQueue("known", "a", 0), MessageQueue("known", "a", 1)]
+        assert await found.find_queues("unknown") is None
         await good.stop()
-        assert await found.ask_queues("known") is None
+        assert await found.find_queues("known") is None
 
 
 @scenario
 async def test_a_change_is_announced_immediately_and_the_caller_hears_when_it_is_known() -> None:
     server, table = await started(), Table()
     async with registrar(server, table=table) as found:
-        await found.wait_told()
+        await found.wait_registered()
         await server.bodies.get()
         table.count = 1
         told = asyncio.Event()
@@ -228,7 +228,7 @@ async def test_the_log_has_the_last_cause_of_failed_registrations_and_each_one_o
 async def test_a_name_server_that_comes_back_is_told_again() -> None:
     server = await started()
     async with registrar(server, table=Table()) as found:
-        await found.wait_told()
+        await found.wait_registered()
         await server.bodies.get()
         port = server.port
         await server.stop()
@@ -266,13 +266,13 @@ async def test_no_request_waits_when_there_is_no_name_server() -> None:
         called = asyncio.Event()
         found.announce(called.set)
         await called.wait()
-        await found.wait_told()
+        await found.wait_registered()
 
 
 async def test_the_wait_for_a_mute_name_server_ends() -> None:
     mute = await started(is_mute=True)
     async with registrar(mute, table=Table()) as found:
-        await found.wait_told(timeout_ms=10)
+        await found.wait_registered(timeout_ms=10)
 
 
 @scenario
@@ -311,7 +311,7 @@ def test_a_table_without_topics_is_one_part() -> None:
 async def test_a_registration_names_the_broker_and_the_checksum_of_its_topics() -> None:
     server = await started()
     async with registrar(server, table=Table(), heartbeat_ms=60_000, lease_ms=300) as found:
-        await found.wait_told()
+        await found.wait_registered()
         header = server.registrations[0]
         assert (
             Identity(
@@ -342,7 +342,7 @@ async def test_a_name_server_that_left_the_list_is_left_alone_for_good() -> None
 async def test_the_same_list_again_changes_nothing() -> None:
     server = await started()
     async with registrar(server, table=Table()) as found:
-        await found.wait_told()
+        await found.wait_registered()
         found.set_name_servers([server.address])
         told = asyncio.Event()
         found.announce(told.set)

@@ -51,7 +51,9 @@ def test_messages_are_kept_where_the_desktop_keeps_data(monkeypatch):
 
 def test_the_dashboard_shows_the_cluster_that_was_started_with_it(orbitmq, served, tmp_path):
     def connect(service):
-        with socket.create_connection(parse_address(service.facts["dashboard"].removeprefix("http://").rstrip("/"))):
+        with socket.create_connection(
+            parse_address(service.ready_fields["dashboard"].removeprefix("http://").rstrip("/"))
+        ):
             pass
 
     served.inspect = connect

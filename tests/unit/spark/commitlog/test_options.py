@@ -6,7 +6,7 @@ import pytest
 
 from cases import each_case
 from orbitmq.errors import ConfigError
-from orbitmq.spark.commitlog.options import FileOptions, parse_file_options, reads_files, refuse_files
+from orbitmq.spark.commitlog.options import FileOptions, check_no_log_path, has_log_path, parse_file_options
 
 
 def test_a_path_is_all_that_is_needed():
@@ -52,10 +52,10 @@ def test_times_without_a_zone_are_of_the_zone_that_is_given():
 
 
 def test_a_stream_reads_no_files():
-    assert not reads_files({"nameServer": "h:1"})
-    refuse_files({"nameServer": "h:1"})
+    assert not has_log_path({"nameServer": "h:1"})
+    check_no_log_path({"nameServer": "h:1"})
     with pytest.raises(ConfigError, match=r"commitLogPath.*batch"):
-        refuse_files({"commitlogpath": "/store"})
+        check_no_log_path({"commitlogpath": "/store"})
 
 
 def test_the_topics_are_those_that_options_name():

@@ -607,7 +607,7 @@ def test_a_name_server_that_hangs_keeps_no_queue_waiting_and_is_told_of_once(fak
     monkeypatch.setattr(offset_poller, "LOG_EVERY_S", 600)
     fake.fill("orders", 0, 5)
     reader, position = begun(stream, pullTimeoutMs="600000")
-    reader._polled._client._name_servers.configure([hung])
+    reader._poller._client._name_servers.configure([hung])
     with over_for("NameServer"):
         for end in range(6, 9):
             fake.fill("orders", 0, 1)
