@@ -34,6 +34,8 @@ LOOK_UP_MS = 30_000
 """How often the names are looked up again."""
 READ_TIMEOUT_S = 3
 """For the answer of a file or an address server."""
+_SILENCE_S = 2
+"""How long an address server may say nothing in between: less, so that one that hangs is always told with the same words."""
 LIST_SIZE_MAX = 64 * 1024
 """Bytes of a list of NameServers."""
 
@@ -149,7 +151,7 @@ def _download(url: str) -> bytes:
     from urllib.request import urlopen
 
     try:
-        with urlopen(url, timeout=READ_TIMEOUT_S) as answer:
+        with urlopen(url, timeout=_SILENCE_S) as answer:
             text: bytes = answer.read(LIST_SIZE_MAX + 1)
             if answer.length and len(text) <= LIST_SIZE_MAX:
                 raise ValueError(f"{url}: {answer.length} bytes of the answer are missing")
