@@ -179,12 +179,14 @@ async def test_what_was_changed_or_read_in_one_role_counts_in_the_next_one(tmp_p
         await group.start("y", namesrv_addr="", broker_config_path=str(settings), **elsewhere)
         assert await group.settled() == "x"
         y = group.brokers["y"]
-        asked = await group.pool.request(y.address, UpdateBrokerConfig(), b"maxMessageSize=77777", timeout_ms=20_000)
+        changes = b"maxMessageSize=77777\nforwardTimeout=2222"
+        asked = await group.pool.request(y.address, UpdateBrokerConfig(), changes, timeout_ms=20_000)
         assert asked.code == ResponseCode.SUCCESS
         listed.unlink()
         await group.stop("x")
         assert await group.settled() == "y"
         assert y.service.config.max_message_size == 77_777
+        assert y.service.settings.next_start == {"forwardTimeout": "2222"}
         assert (
             await group.pool.request(group.name_server.address, GetRouteInfo(topic="TBW102"), timeout_ms=20_000)
         ).code == 0
