@@ -146,6 +146,7 @@ class Broker:
     Args:
         random: chooses queues where clients leave that to the broker.
         role: the role that controllers gave this broker; None: its settings name its role.
+        names: NameServers that it registers with until it has read the list of a file or an address server.
     """
 
     def __init__(
@@ -156,8 +157,10 @@ class Broker:
         monotonic: Clock = monotonic_ms,
         random: Random | None = None,
         role: ControlledRole | None = None,
+        names: Sequence[str] = (),
     ) -> None:
         self._role = role
+        self._names = names
         self.config = with_kept_changes(config)
         self._clock = clock
         self._monotonic = monotonic
@@ -200,7 +203,7 @@ class Broker:
         with reserved_port(config.bind_address, config.listen_port, has_vip=has_vip, has_ha=has_ha) as port:
             running = self._running = await self._open(await asyncio.to_thread(broker_address, self.config, port))
         async with stopped_on_failure(self.stop):
-            await running.others.name_servers.look_up()
+            await running.others.name_servers.start()
             await running.others.registrar.wait_registered()
         for warning in self._server_security.warnings:
             log.warning("%s", warning)
@@ -277,7 +280,9 @@ class Broker:
             retention = TopicRetention(self._clock, self._monotonic)
             await retention.hide_expired(stored.topics.all, store)
             epoch = 0 if role is None else role.epoch
-            others = OtherServers(config, address, stored.topics, stored.mappings, self._client_security, epoch)
+            others = OtherServers(
+                config, address, stored.topics, stored.mappings, self._client_security, epoch, self._names
+            )
             service = self._make_service(address, files, stored, store, others, epochs)
             undo.push_async_callback(service.slave_listener.close)
             if store.max_physical_offset:  # a store without messages may lack its tables
@@ -412,6 +417,7 @@ class Broker:
             server,
             others.registrar,
             clock=self._clock,
+            name_servers=others.name_servers,
             address_check=address_check,
             tls=lambda: self._server_security.tls_description,
             warnings=[*self._server_security.warnings, *descriptor_warnings(self.config)],

@@ -38,9 +38,7 @@ class StoredTables(NamedTuple):
     def load(cls, files: ConfigFiles, config: BrokerConfig) -> StoredTables:
         """Read them. Raises StoreError."""
         return cls(
-            files.load_topics(
-                auto_create_enable=config.auto_create_topic_enable and not config.is_slave, count_max=config.topics_max
-            ),
+            files.load_topics(auto_create_enable=_makes_topics(config), count_max=config.topics_max),
             files.load_groups(auto_create_enable=config.auto_create_subscription_group, count_max=config.groups_max),
             files.load_offsets(),
             files.load_mappings(),
@@ -86,6 +84,11 @@ class StoredTables(NamedTuple):
             self.topics.keep()
 
 
+def _makes_topics(config: BrokerConfig) -> bool:
+    """Return True if a send makes the topic that it lacks: a slave has those of its master."""
+    return config.auto_create_topic_enable and not config.is_slave
+
+
 class Tables:
     """The tables with what keeps and announces their changes."""
 
@@ -106,5 +109,5 @@ class Tables:
 
     def use(self, config: BrokerConfig) -> None:
         """Let settings that may change while the broker runs count from now on."""
-        self.topics.table.allow(auto_create_enable=config.auto_create_topic_enable, count_max=config.topics_max)
+        self.topics.table.allow(auto_create_enable=_makes_topics(config), count_max=config.topics_max)
         self.groups.configs.allow(auto_create_enable=config.auto_create_subscription_group, count_max=config.groups_max)

@@ -292,14 +292,14 @@ def split_header(frame: Frame, command: Command) -> tuple[bytes, bytes] | None:
     """Return the header's text before and after the opaque; None when it cannot be remembered.
 
     It can if the digits behind `"opaque":` are the opaque and nothing else: the header is parsed a second time with
-    other digits in their place, and must differ in the opaque alone.
+    other digits, `PROBE`, in their place, and must differ in the opaque alone.
     """
     header = frame.header
     if frame.serialize_type or command.is_oneway or len(header) > TEXT_SIZE_MAX or header.count(OPAQUE) != 1:
         return None
     before, _, rest = header.partition(OPAQUE)
     digits, comma, after = rest.partition(b",")
-    if not comma or digits != b"%d" % command.opaque:
+    if not comma or digits != b"%d" % command.opaque or command.opaque == PROBE:
         return None
     probe = b"%b%b%d,%b" % (before, OPAQUE, PROBE, after)
     try:

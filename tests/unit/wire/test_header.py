@@ -201,6 +201,7 @@ def test_a_header_is_what_stands_before_and_behind_its_opaque() -> None:
     b'{"code":105,"opaque": 7,"version":1}',
     b'{"code":105,"extFields":{"opaque":"x","a":"b"},"version":1}',
     b'{"code":105,"opaque":7,"flag":2,"version":1}',
+    b'{"code":105,"opaque":%d,"opaque" :%d,"version":1}' % (PROBE, PROBE),
 )
 def test_a_header_that_could_mean_something_else_is_not_remembered(header: bytes) -> None:
     assert split(header) is None

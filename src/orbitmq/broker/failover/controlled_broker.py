@@ -123,6 +123,10 @@ class ControlledBroker:
         self._log_epoch = 0
         """The epoch of the log's last record, where the log may be incomplete and there is no role."""
         self._broker: Broker | None = None
+        self._names: tuple[str, ...] = ()
+        """The NameServers of the last role: their list may not be readable when the next one begins."""
+        self._next_start: dict[str, str] = {}
+        """Settings that were changed in an earlier role, and count from the next start of the process on."""
         self._address: BrokerAddress | None = None
         self._ports = ExitStack()
         self._wake = asyncio.Event()
@@ -347,13 +351,18 @@ class ControlledBroker:
             broker_role="SYNC_MASTER" if role.is_master else "SLAVE",
             broker_id=0 if role.is_master else self.broker_id,
         )
-        broker = Broker(config, clock=self._clock, monotonic=self._monotonic, random=self._random, role=role)
+        broker = Broker(
+            config, clock=self._clock, monotonic=self._monotonic, random=self._random, role=role, names=self._names
+        )
         try:
             await broker.start()
         except (StoreError, OSError):
             if role.is_master:
                 await self._give_up_lead(role, told_set)
             raise
+        texts = broker.config.to_properties()
+        pending = {key: text for key, text in self._next_start.items() if texts[key] != text}
+        broker.service.settings.next_start = pending
         self._broker, self.role, self._silent_until_ms = broker, role, self._monotonic()
         what = "leads" if role.is_master else f"follows {role.master_address}"
         log.info("member %d of %s %s in epoch %d", self.broker_id, config.broker_name, what, role.epoch)
@@ -400,6 +409,12 @@ class ControlledBroker:
         broker, self._broker, self.role = self._broker, None, None
         if broker is not None:
             self._log_end = broker.service.store.max_physical_offset
+            self._names = broker.running.others.name_servers.names
+            self._next_start = broker.service.settings.next_start
+            own = self.config  # settings that were changed meanwhile count in the next role, too
+            self.config = replace(
+                broker.config, listen_port=own.listen_port, broker_role=own.broker_role, broker_id=own.broker_id
+            )
             await broker.stop()
 
     async def _alone(self, role: ControlledRole) -> ControlledRole:

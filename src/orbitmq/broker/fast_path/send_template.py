@@ -9,7 +9,7 @@ unique key, and the words of KEYS:
 ```
 
 The text up to the flags is the head; the text around the other values is the template. A template is learnt when it comes for the
-second time, and only where it is proved: with another head and other values in their places, the JSON parse of the whole gives
+second time, and only where it is proved: with two other heads and other values in their places, the JSON parse of the whole gives
 these, and nothing else has changed (`parse_plain_send`, `sending.properties`). The next messages are put together from their
 values.
 
@@ -53,8 +53,9 @@ _KEYS_TEXT_SIZE = len(_KEYS_TEXT)
 _IN_WORDS = (string.ascii_letters + string.digits + " _-.:;/@#+=,|").encode()
 _PROPERTY_END = 2
 _PREPARED = SysFlag.TRANSACTION_PREPARED
-_PROBE_HEAD = b'{"code":310,"extFields":{"a":"g","b":"probe","c":"t","d":"4","e":"7","f":"0'
-_PROBE_FIELDS = "probe", 7, 0
+_PROBE_HEAD = b'{"code":310,"extFields":{"a":"g","b":"%b","c":"t","d":"4","e":"%b","f":"%b'
+_PROBE_DIGITS = b"1", b"2"
+"""What probes consist of. Two of them: what else a text holds, as a field for the second time, cannot be equal to both."""
 
 
 class _Template(NamedTuple):
@@ -189,22 +190,25 @@ class SendTemplates:
         values, kept_values = ([_value_at(whole, name) for name in names] for whole in (properties, kept))
         if not key or None in values or None in kept_values:
             return ()
-        probes = [_probe(text[start:end]) for start, end in spans]
-        born_at = _probe(text[born_end - 13 : born_end])
-        _, opaque, *_ = probes
-        probed = _replace(text, born_end, spans, probes)
-        if probed is None:
+        if _KEYS not in names and _KEYS in properties:  # its name is written with an escape
             return ()
-        del probes[1]
-        wanted = _replace(properties, 0, values, probes), _replace(kept, 0, kept_values, probes)
-        found = parse_plain_send(_PROBE_HEAD + _BORN_AT + born_at + probed)
-        if found != (*_PROBE_FIELDS, int(born_at), 0, wanted[0], int(opaque)):
-            return ()
-        found_stored = self._plain(found[5])
-        if (found[5] if found_stored is None else found_stored) != wanted[1] or (found_stored is None) != (
-            stored is None
-        ):
-            return ()
+        for digit in _PROBE_DIGITS:
+            probes = [digit * (end - start) for start, end in spans]
+            born_at, opaque = digit * 13, probes[1]
+            probed = _replace(text, born_end, spans, probes)
+            if probed is None:
+                return ()
+            del probes[1]
+            wanted = _replace(properties, 0, values, probes), _replace(kept, 0, kept_values, probes)
+            head = _PROBE_HEAD % (digit, digit, digit) + _BORN_AT + born_at
+            found = parse_plain_send(head + probed)
+            if found != (digit.decode(), int(digit), int(digit), int(born_at), 0, wanted[0], int(opaque)):
+                return ()
+            found_stored = self._plain(found[5])
+            if (found[5] if found_stored is None else found_stored) != wanted[1] or (found_stored is None) != (
+                stored is None
+            ):
+                return ()
         # Cut the stored text at its variable values; what is between them is the same in every message.
         at, parts = 0, []
         for start, end in sorted(value for value in kept_values if value is not None):
@@ -212,12 +216,6 @@ class SendTemplates:
             at = end
         parts.append(kept[at:])
         return _Template(tuple(parts), None if stored is None else tag_code_of("", stored, 0), stored is None)
-
-
-def _probe(value: bytes) -> bytes:
-    """Return another value of the same length that could stand in its place."""
-    probe = b"1" * len(value)
-    return b"2" * len(value) if probe == value else probe
 
 
 def _replace(text: bytes, at: int, spans: Sequence[tuple[int, int] | None], values: Sequence[bytes]) -> bytes | None:

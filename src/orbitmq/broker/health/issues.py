@@ -43,6 +43,7 @@ RULES = {
 """The rules about the store. An issue that is not among them is a warning."""
 READ_ONLY = frozenset((StoreIssueKind.FENCED, StoreIssueKind.DISK_FULL, StoreIssueKind.CLOSED))
 """Issues that a short wait does not end: a broker that has one is not ready."""
+_LIST_FAILURE = "the list of NameServers cannot be read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,7 @@ class BrokerState:
         name_servers: those that are to be told of the broker.
         told: those of them that know it.
         unreachable: those of them that did not answer the last time.
+        list_failure: why the file or the address server with the list of NameServers could not be read; None: it could.
         announced_failure: why the address that clients are told cannot be reached; None: it can, or it is not checked yet.
         members: of the master of a controlled group.
     """
@@ -65,6 +67,7 @@ class BrokerState:
     name_servers: Sequence[str] = ()
     told: Sequence[str] = ()
     unreachable: Sequence[str] = ()
+    list_failure: str | None = None
     announced_failure: str | None = None
     members: GroupMembers | None = None
 
@@ -81,7 +84,8 @@ class BrokerState:
             )
         if self.name_servers and len(self.unreachable) == len(self.name_servers):
             yield Alert(BrokerAlertRule.NO_NAME_SERVER, f"no NameServer can be reached: {', '.join(self.unreachable)}")
-
+        if self.list_failure is not None and not self.name_servers:
+            yield Alert(BrokerAlertRule.NO_NAME_SERVER, f"no NameServer is known, {_LIST_FAILURE}: {self.list_failure}")
         if self.members is not None and self.members.issue is not None:
             rule = BrokerAlertRule.FEW_MEMBERS if self.members.lacking else BrokerAlertRule.MEMBER_MISSING
             yield Alert(rule, self.members.issue, is_warning=not self.members.lacking)
@@ -91,6 +95,8 @@ class BrokerState:
         yield from (issue.reason for issue in self.issues if issue.kind not in RULES)
         if 0 < len(self.unreachable) < len(self.name_servers):
             yield f"NameServers cannot be reached: {', '.join(self.unreachable)}"
+        if self.list_failure is not None and self.name_servers:
+            yield f"{_LIST_FAILURE}, the last one stays in use: {self.list_failure}"
         if self.announced_failure is not None:
             yield self.announced_failure
 
@@ -99,3 +105,5 @@ class BrokerState:
         yield from (issue.reason for issue in self.issues if issue.kind in READ_ONLY)
         if self.name_servers and not self.told:
             yield f"no NameServer has taken the registration: {', '.join(self.name_servers)}"
+        if self.list_failure is not None and not self.name_servers:
+            yield f"no NameServer is known, {_LIST_FAILURE}: {self.list_failure}"

@@ -11,6 +11,7 @@ from typing import Any
 from orbitmq.broker.health.bad_records import told_of
 from orbitmq.broker.health.issues import BrokerState
 from orbitmq.broker.registration.addresses import AnnouncedAddressCheck
+from orbitmq.broker.registration.other_servers import NameServers
 from orbitmq.broker.registration.registrar import Registrar
 from orbitmq.broker.service import BrokerService
 from orbitmq.clock import Clock
@@ -34,6 +35,7 @@ class BrokerMonitor:
 
     Args:
         address_check: knows whether the announced address can be reached.
+        name_servers: knows whether the list of NameServers can be read.
         tls: says in words whether TLS is spoken, and with which certificate.
         warnings: about its settings, for its operator.
     """
@@ -46,6 +48,7 @@ class BrokerMonitor:
         *,
         clock: Clock,
         address_check: AnnouncedAddressCheck | None = None,
+        name_servers: NameServers | None = None,
         tls: Callable[[], str] = lambda: "disabled",
         warnings: Sequence[str] = (),
     ) -> None:
@@ -57,6 +60,7 @@ class BrokerMonitor:
         self._registrar = registrar
         self._clock = clock
         self._address_check = address_check
+        self._name_servers = name_servers
         self._tls = tls
         self._warnings = tuple(warnings)
         self._alert_log = AlertLog(log)
@@ -108,6 +112,7 @@ class BrokerMonitor:
             told=self._registrar.told,
             unreachable=self._registrar.unreachable,
             members=self._service.slave_listener.members,
+            list_failure=None if self._name_servers is None else self._name_servers.problem,
             announced_failure=None if self._address_check is None else self._address_check.failure,
         )
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from pathlib import Path
+import os
+import stat
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
 from orbitmq.address import parse_name_servers
 from orbitmq.broker.config import BrokerConfig
@@ -23,14 +25,18 @@ from orbitmq.model.route import MASTER_ID, TopicRoute
 from orbitmq.net.name_lookup import resolve
 from orbitmq.net.pool import ConnectionPool
 from orbitmq.net.security.client_security import ClientSecurity
+from orbitmq.store.disk_usage import ask_aside
 from orbitmq.wire.command import Command
 
 log = logging.getLogger(__name__)
 
 LOOK_UP_MS = 30_000
 """How often the names are looked up again."""
-_READ_TIMEOUT_S = 3
-_LIST_SIZE_MAX = 64 * 1024
+READ_TIMEOUT_S = 3
+"""For the answer of a file or an address server."""
+_SILENCE_S = 2
+"""How long an address server may say nothing in between: less, so that one that hangs is always told with the same words."""
+LIST_SIZE_MAX = 64 * 1024
 """Bytes of a list of NameServers."""
 
 
@@ -38,43 +44,44 @@ class NameServers:
     """Keeps a registrar's list of addresses in step with names, and with the file or the address server that has them.
 
     Args:
-        source: a URL or a path; empty: the names are those of the settings.
+        names: those of the settings, or of a list that was read before.
+        source: a URL or a path; empty: the names stay.
         every_ms: between two look-ups.
     """
 
     def __init__(
         self, registrar: Registrar, names: Iterable[str], *, source: str = "", every_ms: int = LOOK_UP_MS
     ) -> None:
+        self.names = tuple(names)
+        """Those that count now."""
         self._registrar = registrar
-        self._names = tuple(names)
         self._source = source
         self._every_ms = every_ms
         self._resolved: dict[str, list[str]] = {}
         self._reading = RepeatedFailure(log, "the list of NameServers cannot be read, the last one stays in use")
+        self._asked: asyncio.Future[tuple[str, ...]] | None = None
+        """What the source has been asked and has not answered."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the list could not be read the last time; None: it could, or it is in the settings."""
+        return self._reading.text if self._source else None
 
     def replace(self, names: Iterable[str]) -> None:
         """Register with the NameServers of these names from now on, whatever the file or address server has."""
-        self._names, self._source = tuple(names), ""
-        self._registrar.set_name_servers(self._names)
+        self.names, self._source = tuple(names), ""
+        self._registrar.set_name_servers(self.names)
+
+    async def start(self) -> None:
+        """Register with the names that are known; without any, read the list first."""
+        if not self.names:
+            await self._read()
+        await self._resolve()
 
     async def look_up(self) -> None:
         """Look every name up, and register with what they stand for now."""
-        if source := self._source:
-            try:
-                names = await asyncio.to_thread(_read_list, source)
-            except (OSError, ValueError, InvalidArgument) as error:
-                self._reading.note(error)
-            else:
-                self._reading.note(None)
-                if self._source == source:  # no other list was set meanwhile
-                    self._names = names
-        found: dict[str, None] = {}
-        for name in self._names:
-            # A name service that is down must not take the NameServers with it.
-            addresses = await resolve(name) or self._resolved.get(name, [name])
-            self._resolved[name] = addresses
-            found.update(dict.fromkeys(addresses))
-        self._registrar.set_name_servers(found)
+        await self._read()
+        await self._resolve()
 
     async def run(self) -> None:
         """Look the names up again from time to time. Ends when it is cancelled."""
@@ -82,23 +89,75 @@ class NameServers:
             await asyncio.sleep(self._every_ms / 1000)
             await self.look_up()
 
+    async def _read(self) -> None:
+        if not self._source:
+            return
+        # On a thread for which no stop waits, and on one alone: a server that trickles, or a disk that hangs, may never end.
+        if self._asked is None:
+            self._asked = ask_aside(partial(_read_list, self._source))
+        await asyncio.wait((self._asked,), timeout=READ_TIMEOUT_S)
+        if not self._asked.done():
+            self._reading.note(TimeoutError(f"no answer within {READ_TIMEOUT_S} s"))
+            return
+        asked, self._asked = self._asked, None
+        try:
+            names = asked.result()
+        except (OSError, ValueError, InvalidArgument) as error:
+            self._reading.note(error)
+        else:
+            self._reading.note(None)
+            if self._source:  # no other list was set meanwhile
+                self.names = names
+
+    async def _resolve(self) -> None:
+        names, found = self.names, dict[str, None]()
+        for name in names:
+            # A name service that is down must not take the NameServers with it.
+            addresses = await resolve(name) or self._resolved.get(name, [name])
+            self._resolved[name] = addresses
+            found.update(dict.fromkeys(addresses))
+        if self.names is names:  # no other list was set meanwhile
+            self._registrar.set_name_servers(found)
+
 
 def _read_list(source: str) -> tuple[str, ...]:
     """Return the NameServers that a file or an address server has.
 
     Raises:
         OSError: it cannot be read.
-        ValueError, InvalidArgument: what it has is not a list of `host:port`.
+        ValueError, InvalidArgument: what it has is not a list of `host:port`, or not all of one.
     """
-    if source.startswith(("http://", "https://")):
-        from urllib.request import urlopen  # only brokers with an address server pay
+    content = _download(source) if source.startswith(("http://", "https://")) else _read_file(source)
+    if len(content) > LIST_SIZE_MAX:
+        raise ValueError(f"{source}: over {LIST_SIZE_MAX} bytes")
+    text = content.decode("ascii").strip()
+    names = parse_name_servers(text)
+    # Each with its port: "Service Unavailable" are no hosts.
+    if not all(name in text for name in names):
+        raise InvalidArgument("addressServer", f"{text:.100}", "a list of host:port, with ';' between")
+    return names
 
-        with urlopen(source, timeout=_READ_TIMEOUT_S) as answer:
-            text = answer.read(_LIST_SIZE_MAX)
-    else:
-        with Path(source).open("rb") as file:
-            text = file.read(_LIST_SIZE_MAX)
-    return parse_name_servers(text.decode("ascii").strip())
+
+def _read_file(path: str) -> bytes:
+    # Not blocking: to open a pipe would wait for its writer.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f"{path}: not a regular file")
+        return file.read(LIST_SIZE_MAX + 1)
+
+
+def _download(url: str) -> bytes:
+    from http.client import HTTPException  # only brokers with an address server pay
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=_SILENCE_S) as answer:
+            text: bytes = answer.read(LIST_SIZE_MAX + 1)
+            if answer.length and len(text) <= LIST_SIZE_MAX:
+                raise ValueError(f"{url}: {answer.length} bytes of the answer are missing")
+            return text
+    except HTTPException as error:
+        raise OSError(f"{url}: {type(error).__name__}: {error}") from error
 
 
 class OtherBrokers:
@@ -147,6 +206,7 @@ class OtherServers:
     Args:
         security: what it connects to them with.
         epoch: of a member of a controlled group: of brokers of one name and id NameServers believe the one of the latest.
+        names: NameServers of the list elsewhere as it was read before.
     """
 
     def __init__(
@@ -157,6 +217,7 @@ class OtherServers:
         mappings: StaticTopicTable,
         security: ClientSecurity,
         epoch: int = 0,
+        names: Sequence[str] = (),
     ) -> None:
         pool = ConnectionPool(name=f"broker {config.broker_name}", **security._asdict())
         identity = Identity(
@@ -185,5 +246,5 @@ class OtherServers:
         )
         source = config.name_server_source
         every_ms = config.fetch_namesrv_addr_interval if source else LOOK_UP_MS
-        self.name_servers = NameServers(self.registrar, config.name_servers, source=source, every_ms=every_ms)
+        self.name_servers = NameServers(self.registrar, config.name_servers or names, source=source, every_ms=every_ms)
         self.brokers = OtherBrokers(self.registrar.find_route, pool, timeout_ms=config.forward_timeout)

@@ -36,11 +36,13 @@ def forget(
     async def tell(pool: ConnectionPool, address: str) -> list[int]:
         return await forget_lost(pool, address, name, timeout_ms=access.timeout_ms)
 
-    members = sorted({member for lost in ask_each(access, find)[0].values() for member in lost})
+    found, silent = ask_each(access, find)
+    members = sorted({member for lost in found.values() for member in lost})
     if not members:
         raise InvalidArgument("NAME", name, "a broker that a NameServer of orbitmq misses: `orbitmq health` names them")
     confirm(f"miss {', '.join(map(printable, members))} no longer", yes=yes, dry_run=dry_run)
-    told, silent = ask_each(access, tell)
+    missing = [address for address, lost in found.items() if lost]
+    told, failed = ask_each(access._replace(name_servers=";".join(missing)), tell)
     say(f"{printable(name)} is no longer missed at {', '.join(told)}")
-    if silent:
+    if silent or failed:
         raise typer.Exit(ExitCode.NO)

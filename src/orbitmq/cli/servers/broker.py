@@ -97,7 +97,7 @@ def broker(
             output,
             broker=service.address,
             name=read.broker_name,
-            name_servers=read.namesrv_addr,
+            name_servers=read.namesrv_addr or read.name_server_source,
             data_dir=str(read.store_path_root_dir),
             **metrics,
         )
@@ -117,9 +117,9 @@ def _read_settings(
         check_keys(config, strict=strict)
         found, overrides = read_properties(config), {"broker_config_path": str(config), **overrides}
     settings = BrokerConfig.from_mapping(found | parse_settings(pairs), **overrides)
-    if not settings.name_servers:
+    if not settings.has_name_servers:
         raise typer.BadParameter(
-            "no NameServer to register with; name one here, in NAMESRV_ADDR, or as namesrvAddr in the file",
+            "no NameServer to register with; name one here, in NAMESRV_ADDR, or as namesrvAddr (or addressServer) in the file",
             param_hint="--name-servers",
         )
     return settings

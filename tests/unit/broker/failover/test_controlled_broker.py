@@ -32,6 +32,7 @@ from orbitmq.wire.headers import (
     DeleteSubscriptionGroup,
     DeleteTopicInBroker,
     GetRouteInfo,
+    UpdateBrokerConfig,
     UpdateConsumerOffset,
     UpdateSubscriptionGroup,
 )
@@ -166,6 +167,29 @@ async def test_when_the_master_leaves_another_leads_with_every_acknowledged_mess
         assert group.brokers["x"].service.store.max_physical_offset == (
             group.brokers[new].service.store.max_physical_offset
         )
+
+
+async def test_what_was_changed_or_read_in_one_role_counts_in_the_next_one(tmp_path: Path) -> None:
+    async with controlled_group(tmp_path) as group:
+        listed, settings = tmp_path / "name-servers", tmp_path / "y.conf"
+        listed.write_text(group.name_server.address)
+        settings.write_text("")
+        await group.start("x")
+        elsewhere = {"fetch_namesrv_addr_by_address_server": True, "address_server": str(listed)}
+        await group.start("y", namesrv_addr="", broker_config_path=str(settings), **elsewhere)
+        assert await group.settled() == "x"
+        y = group.brokers["y"]
+        changes = b"maxMessageSize=77777\nforwardTimeout=2222"
+        asked = await group.pool.request(y.address, UpdateBrokerConfig(), changes, timeout_ms=20_000)
+        assert asked.code == ResponseCode.SUCCESS
+        listed.unlink()
+        await group.stop("x")
+        assert await group.settled() == "y"
+        assert y.service.config.max_message_size == 77_777
+        assert y.service.settings.next_start == {"forwardTimeout": "2222"}
+        assert (
+            await group.pool.request(group.name_server.address, GetRouteInfo(topic="TBW102"), timeout_ms=20_000)
+        ).code == 0
 
 
 def stop_following(broker: ControlledBroker) -> None:

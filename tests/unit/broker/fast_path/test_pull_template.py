@@ -9,7 +9,7 @@ from orbitmq.broker.fast_path.pull_template import PullTemplates
 from orbitmq.broker.fast_path.send_header import TEXT_SIZE_MAX
 from orbitmq.wire.command import decode_command
 from orbitmq.wire.frame import Frame
-from orbitmq.wire.header import decode_header
+from orbitmq.wire.header import PROBE, decode_header
 from orbitmq.wire.headers import PullMessage
 
 FIELDS = (
@@ -73,6 +73,8 @@ def test_numbers_that_are_not_plain_are_parsed_as_a_whole(one: bytes) -> None:
     text().replace(b'"code":11', b'"code":11,"code":361'),
     text().replace(b'"subVersion":"1"', b'"subVersion":"x"'),
     text().replace(b'"topic":"t",', b""),
+    text(PROBE).replace(b'"subVersion"', b'"queueOffset" :"%d","subVersion"' % PROBE),
+    text(opaque=PROBE).replace(b',"version"', b',"opaque" :%d,"version"' % PROBE),
     text()[:-1],
     text().replace(b'"t"', b'"%b"' % (b"x" * TEXT_SIZE_MAX)),
 )

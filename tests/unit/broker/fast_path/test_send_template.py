@@ -147,6 +147,25 @@ def test_keys_in_another_field_than_the_properties_are_no_keys() -> None:
         assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
 
 
+@each_case(header(i=KEYED).replace(b"KEYS", b"\\u004bEYS"), header(i=KEYED).replace(b"KEYS", b"KE\\u0059S"))
+def test_words_of_keys_behind_an_escaped_name_are_not_taken_for_none(text: bytes) -> None:
+    templates = SendTemplates(PROPERTIES)
+    for _ in range(4):
+        assert meaning(templates.read(text)) == meaning(SendTemplates(PROPERTIES).read(text))
+
+
+@each_case(
+    header().replace(b',"j":', b',"g":"1111111111111","j":'),
+    header().replace(b',"j":', b',"b":"probe","e":"7","j":'),
+    header()[:-1] + b',"opaque":1}',
+)
+def test_a_field_that_comes_twice_counts_as_it_comes_last_whatever_it_looks_like(text: bytes) -> None:
+    other = text.replace(b"1700000000000", b"1700000000009").replace(b'"opaque":7', b'"opaque":8')
+    templates = SendTemplates(PROPERTIES)
+    for each in (text, text, other):
+        assert meaning(templates.read(each)) == meaning(SendTemplates(PROPERTIES).read(each))
+
+
 @settings(max_examples=examples(800))
 @given(
     st.sampled_from([header(), header(i=KEYED), header(i=HALF, f="4"), header(i=f"A\x01b\x02{KEYED}")]),

@@ -44,6 +44,13 @@ async def test_the_settings_in_use_can_be_read(harness: Any) -> None:
     assert '"counter":0' in answer.ext_fields["version"]
 
 
+async def test_a_slave_makes_no_topics_after_a_change_of_its_settings_either(serve: Serve) -> None:
+    async with serve(broker_role="SLAVE", broker_id=1) as slave:
+        assert (await change(slave, "maxMessageSize=1000000")).code == 0
+        await slave.send("made")
+        assert b"made" not in (await slave.ask(GetAllTopicConfig())).body
+
+
 async def test_a_change_counts_immediately_and_after_a_restart(serve: Serve, tmp_path: Path) -> None:
     async def holds(harness: Any) -> None:
         assert (await shown(harness))["maxMessageSize"] == "10"

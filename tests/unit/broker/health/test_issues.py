@@ -62,6 +62,15 @@ def test_a_broker_that_reaches_no_name_server_is_not_healthy_and_one_that_reache
     assert (list(wrong.alerts()), list(wrong.warnings())) == ([], ["clients are told a:1, which cannot be reached"])
 
 
+def test_a_broker_whose_list_of_name_servers_cannot_be_read_says_so_and_is_not_healthy_when_it_knows_none() -> None:
+    known = BrokerState(name_servers=("a:1",), told=("a:1",), list_failure="no file")
+    assert (list(known.alerts()), list(known.unready())) == ([], [])
+    assert list(known.warnings()) == ["the list of NameServers cannot be read, the last one stays in use: no file"]
+    none = BrokerState(list_failure="no file")
+    said = ["no NameServer is known, the list of NameServers cannot be read: no file"]
+    assert ([alert.reason for alert in none.alerts()], list(none.unready())) == (said, said)
+
+
 @each_case((2, BrokerAlertRule.MEMBER_MISSING), (1, BrokerAlertRule.FEW_MEMBERS))
 def test_a_missing_member_is_a_warning_and_one_member_alone_an_error(alive: int, rule: str) -> None:
     members = GroupMembers(1)

@@ -24,7 +24,8 @@ def test_a_lost_broker_is_missed_until_it_is_forgotten(orbitmq, monkeypatch):
         planned = orbitmq("broker", "forget", "broker-b", "--dry-run")
         assert (planned.code, "miss broker-b:0 no longer" in planned.err) == (0, True)
         assert "broker-b" in orbitmq("message", "find", "orders", "none").err
-        assert orbitmq("broker", "forget", "broker-b", "--yes").code == 0
+        some = orbitmq("broker", "forget", "broker-b", "--yes", "-n", f"{cluster.name_servers};127.0.0.1:1")
+        assert (some.code, some.err.count("cannot connect")) == (1, 1), "a NameServer that is down is asked once"
         assert orbitmq("topic", "show", "orders").code == 0
         assert "broker-b" not in orbitmq("message", "find", "orders", "none").err
         assert orbitmq("doctor").code in (0, 4)

@@ -62,6 +62,17 @@ def test_the_name_server_of_the_file_will_do(orbitmq, served, rocketmq_session, 
     assert ready["name_servers"] == rocketmq_session.name_servers
 
 
+def test_a_list_of_name_servers_elsewhere_will_do(orbitmq, served, rocketmq_session, monkeypatch, tmp_path):
+    monkeypatch.delenv("NAMESRV_ADDR")
+    listed, file = tmp_path / "name-servers", tmp_path / "broker.conf"
+    listed.write_text(rocketmq_session.name_servers)
+    file.write_text(
+        f"fetchNamesrvAddrByAddressServer=true\naddressServer={listed}\nbindAddress=127.0.0.1\nlistenPort=0\n"
+    )
+    ready = orbitmq("broker", "-c", file, "--data-dir", tmp_path, "--name", "filed", "-o", "json").json
+    assert ready["name_servers"] == str(listed)
+
+
 def test_an_option_that_runs_a_broker_does_not_stand_before_a_command(orbitmq):
     wrong = orbitmq("broker", "--name", "broker-a", "status")
     assert (wrong.code, wrong.out) == (2, "")
