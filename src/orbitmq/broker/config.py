@@ -374,12 +374,12 @@ class BrokerConfig(ServerSettings):
     @property
     def name_server_source(self) -> str:
         """The URL or file that the list of NameServers is read from; empty: it is `name_servers`."""
-        return self.address_server if self.fetch_namesrv_addr_by_address_server and not self.namesrv_addr else ""
+        return self.address_server if self.fetch_namesrv_addr_by_address_server and not self.name_servers else ""
 
     @property
     def has_name_servers(self) -> bool:
         """Return True if the broker registers with NameServers."""
-        return bool(self.namesrv_addr or self.name_server_source)
+        return bool(self.name_servers or self.name_server_source)
 
     @property
     def controllers(self) -> tuple[str, ...]:
