@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -135,15 +135,20 @@ def _is_alert(alert: dict[str, Any]) -> bool:
 
 def lost_masters_in(alerts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the names of the masters that a NameServer of ours calls lost in its alerts, and why, and since when."""
-    found = {}
-    for (_, name, broker_id), why in lost_members_in(alerts).items():
-        if broker_id == MASTER_ID:
-            found[name] = why
-    return found
+    lost = lost_members_in(alerts).items()
+    return {member.broker_name: reason for member, reason in lost if member.broker_id == MASTER_ID}
 
 
-def lost_members_in(alerts: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, int], str]:
-    """Return the cluster, name and id of each broker that a NameServer of ours calls lost in its alerts, and why, and since when."""
+class LostMember(NamedTuple):
+    """A broker that left its NameServer without a good-bye."""
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+
+
+def lost_members_in(alerts: Iterable[Mapping[str, Any]]) -> dict[LostMember, str]:
+    """Return the brokers that a NameServer of ours calls lost in its alerts, and why, and since when."""
     found = {}
     for alert in alerts:
         if alert["rule"] != LOST_RULE:
@@ -153,24 +158,22 @@ def lost_members_in(alerts: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str,
             name, _, broker_id = member.rpartition(":")
             if broker_id.isdecimal():
                 cause = re.search(rf"{re.escape(subject)} at [^(]*(\([^)]*\))", alert["reason"])
-                found[cluster, name, int(broker_id)] = "it is gone without a good-bye" + (
-                    f" {cause[1]}" if cause else ""
-                )
+                reason = "it is gone without a good-bye" + (f" {cause[1]}" if cause else "")
+                found[LostMember(cluster, name, int(broker_id))] = reason
     return found
 
 
-async def forget_lost(pool: ConnectionPool, address: str, name: str, *, timeout_ms: int = 3000) -> list[int]:
-    """Let a NameServer of ours no longer miss the lost brokers of a name; return their ids, sorted.
+async def forget_lost(
+    pool: ConnectionPool, address: str, members: Iterable[LostMember], *, timeout_ms: int = 3000
+) -> None:
+    """Let a NameServer of ours no longer miss lost brokers.
 
     Raises:
         ClientError: it cannot be asked.
     """
-    alerts = (await ask_health(pool, address, timeout_ms=timeout_ms))["alerts"]
-    lost = sorted(member for member in lost_members_in(alerts) if member[1] == name)
-    for cluster, _, broker_id in lost:
+    for cluster, name, broker_id in members:
         header = UnregisterBroker(broker_name=name, broker_addr="", cluster_name=cluster, broker_id=broker_id)
         expect(await _ask(pool, address, header, timeout_ms), address)
-    return [broker_id for _, _, broker_id in lost]
 
 
 async def ask_brokers(pool: ConnectionPool, address: str, *, timeout_ms: int = 3000) -> dict[str, str]:

@@ -35,7 +35,7 @@ LOOK_UP_MS = 30_000
 READ_TIMEOUT_S = 3
 """For the answer of a file or an address server."""
 _SILENCE_S = 2
-"""How long an address server may say nothing in between: less, so that one that hangs is always told with the same words."""
+"""For the next bytes of an address server: less than for the whole answer, so that one that hangs always gives the same error."""
 LIST_SIZE_MAX = 64 * 1024
 """Bytes of a list of NameServers."""
 
@@ -59,8 +59,8 @@ class NameServers:
         self._every_ms = every_ms
         self._resolved: dict[str, list[str]] = {}
         self._reading = RepeatedFailure(log, "the list of NameServers cannot be read, the last one stays in use")
-        self._asked: asyncio.Future[tuple[str, ...]] | None = None
-        """What the source has been asked and has not answered."""
+        self._request: asyncio.Future[tuple[str, ...]] | None = None
+        """The reading that is under way."""
 
     @property
     def problem(self) -> str | None:
@@ -93,15 +93,15 @@ class NameServers:
         if not self._source:
             return
         # On a thread for which no stop waits, and on one alone: a server that trickles, or a disk that hangs, may never end.
-        if self._asked is None:
-            self._asked = ask_aside(partial(_read_list, self._source))
-        await asyncio.wait((self._asked,), timeout=READ_TIMEOUT_S)
-        if not self._asked.done():
+        if self._request is None:
+            self._request = ask_aside(partial(_read_list, self._source))
+        await asyncio.wait((self._request,), timeout=READ_TIMEOUT_S)
+        if not self._request.done():
             self._reading.note(TimeoutError(f"no answer within {READ_TIMEOUT_S} s"))
             return
-        asked, self._asked = self._asked, None
+        done, self._request = self._request, None
         try:
-            names = asked.result()
+            names = done.result()
         except (OSError, ValueError, InvalidArgument) as error:
             self._reading.note(error)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from orbitmq.cli.terminal.printable import printable
 from orbitmq.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from orbitmq.admin.monitoring import LostMember
     from orbitmq.net.pool import ConnectionPool
 
 
@@ -29,19 +30,19 @@ def forget(
     """
     from orbitmq.admin.monitoring import ask_health, forget_lost, lost_members_in
 
-    async def find(pool: ConnectionPool, address: str) -> list[str]:
-        alerts: list[dict[str, Any]] = (await ask_health(pool, address, timeout_ms=access.timeout_ms))["alerts"]
-        return [f"{name}:{broker_id}" for _, lost, broker_id in sorted(lost_members_in(alerts)) if lost == name]
+    async def find(pool: ConnectionPool, address: str) -> list[LostMember]:
+        alerts = (await ask_health(pool, address, timeout_ms=access.timeout_ms))["alerts"]
+        return sorted(member for member in lost_members_in(alerts) if member.broker_name == name)
 
-    async def tell(pool: ConnectionPool, address: str) -> list[int]:
-        return await forget_lost(pool, address, name, timeout_ms=access.timeout_ms)
+    async def tell(pool: ConnectionPool, address: str) -> None:
+        await forget_lost(pool, address, found[address], timeout_ms=access.timeout_ms)
 
     found, silent = ask_each(access, find)
-    members = sorted({member for lost in found.values() for member in lost})
-    if not members:
+    missing = [address for address, members in found.items() if members]
+    if not missing:
         raise InvalidArgument("NAME", name, "a broker that a NameServer of orbitmq misses: `orbitmq health` names them")
-    confirm(f"miss {', '.join(map(printable, members))} no longer", yes=yes, dry_run=dry_run)
-    missing = [address for address, lost in found.items() if lost]
+    ids = sorted({member.broker_id for members in found.values() for member in members})
+    confirm(f"miss {', '.join(f'{printable(name)}:{number}' for number in ids)} no longer", yes=yes, dry_run=dry_run)
     told, failed = ask_each(access._replace(name_servers=";".join(missing)), tell)
     say(f"{printable(name)} is no longer missed at {', '.join(told)}")
     if silent or failed:
