@@ -10,14 +10,17 @@ from orbitmq import Message, Producer
 from orbitmq.admin import AdminClient
 from orbitmq.admin.backup import saving
 from orbitmq.admin.backup.directory import RecordsWriter, check_file, read_manifest
-from orbitmq.admin.backup.manifest import Manifest
+from orbitmq.admin.backup.manifest import Manifest, QueueFile
 from orbitmq.admin.backup.saving import Saving, read_tables
 from orbitmq.admin.cluster_clients import ClusterClients
+from orbitmq.broker.topics.retention import TopicRetention
 from orbitmq.client.queue_reader import Pulled, QueueReader
+from orbitmq.clock import now_ms
 from orbitmq.errors import ConfigError, ConnectionFailed, InvalidArgument, RequestTimeout
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import LocalCluster
+from waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -60,6 +63,21 @@ async def test_a_broker_that_does_not_answer_is_named_and_the_other_one_is_saved
     (problem,) = manifest.problems
     assert problem.startswith("broker broker-b: nothing of it is saved: cannot connect")
     assert (set(manifest.clusters), manifest.message_count) == ({"broker-a"}, 10)
+
+
+async def test_messages_that_their_topic_keeps_no_longer_are_not_saved(tmp_path, monkeypatch):
+    async with LocalCluster() as cluster:
+        await fill(cluster, 10)
+        begin_ms = now_ms() + 1
+        monkeypatch.setattr(
+            TopicRetention, "shown_from_ms", lambda _, topic: begin_ms if topic.topic == "orders" else 0
+        )
+        await until(lambda: now_ms() >= begin_ms)
+        await fill(cluster, 3)
+        await cluster.restart_broker()
+        manifest = await save(cluster, tmp_path / "b")
+    assert (manifest.message_count, manifest.problems) == (3, ())
+    assert [(file.begin, file.end) for file in manifest.files if isinstance(file, QueueFile)] == [(10, 13)]
 
 
 async def test_a_broker_without_a_master_is_named(tmp_path, monkeypatch):

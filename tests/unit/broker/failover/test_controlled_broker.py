@@ -19,6 +19,7 @@ from orbitmq.broker.failover.controlled_broker import ControlledBroker
 from orbitmq.broker.groups.offsets import UNKNOWN
 from orbitmq.broker.registration.addresses import kept_port, reserved_port
 from orbitmq.broker.registration.registrar import Registrar
+from orbitmq.clock import Clock, now_ms
 from orbitmq.codes import ResponseCode
 from orbitmq.controller.app import Controller
 from orbitmq.controller.config import ControllerConfig
@@ -26,11 +27,14 @@ from orbitmq.errors import StoreError
 from orbitmq.nameserver.app import NameServer
 from orbitmq.nameserver.config import NameServerConfig
 from orbitmq.net.pool import ConnectionPool
+from orbitmq.testing import FakeClock
 from orbitmq.wire.bodies.groups import GroupConfig, encode_group_config
 from orbitmq.wire.command import Command
 from orbitmq.wire.headers import (
+    CreateTopic,
     DeleteSubscriptionGroup,
     DeleteTopicInBroker,
+    GetMinOffset,
     GetRouteInfo,
     UpdateBrokerConfig,
     UpdateConsumerOffset,
@@ -48,13 +52,21 @@ pytestmark = pytest.mark.real
 class Group:
     """A NameServer, a controller, and the brokers of one name."""
 
-    def __init__(self, root: Path, name_server: NameServer, controller: Controller, controller_address: str) -> None:
+    def __init__(
+        self,
+        root: Path,
+        name_server: NameServer,
+        controller: Controller,
+        controller_address: str,
+        clock: Clock,
+    ) -> None:
         self.controller = controller
         self.name_server = name_server
         self.brokers: dict[str, ControlledBroker] = {}
         self.pool = ConnectionPool()
         self._root = root
         self._controller_address = controller_address
+        self._clock = clock
 
     def build(self, name: str, **settings: Any) -> ControlledBroker:
         fixed: dict[str, Any] = {
@@ -63,7 +75,7 @@ class Group:
             "controller_addr": self._controller_address, "mapped_file_size_commit_log": 65_536,
             "mapped_file_size_consume_queue": 20_000, "vip_channel_enable": False,
         }  # fmt: skip
-        return ControlledBroker(BrokerConfig(**fixed | settings))
+        return ControlledBroker(BrokerConfig(**fixed | settings), clock=self._clock)
 
     async def start(self, *names: str, **settings: Any) -> None:
         for name in names:
@@ -107,7 +119,7 @@ class Group:
 
 
 @asynccontextmanager
-async def controlled_group(root: Path) -> AsyncIterator[Group]:
+async def controlled_group(root: Path, clock: Clock = now_ms) -> AsyncIterator[Group]:
     servers = NameServerConfig(
         bind_address="127.0.0.1", listen_port=0, kv_config_path=root / "kv.json", config_store_path=root / "n.conf"
     )
@@ -123,7 +135,7 @@ async def controlled_group(root: Path) -> AsyncIterator[Group]:
         )
         controller = Controller(config, LocalConsensus)
         await controller.start()
-    group = Group(root, name_server, controller, address)
+    group = Group(root, name_server, controller, address, clock)
     try:
         async with asyncio.timeout(60):
             yield group
@@ -167,6 +179,32 @@ async def test_when_the_master_leaves_another_leads_with_every_acknowledged_mess
         assert group.brokers["x"].service.store.max_physical_offset == (
             group.brokers[new].service.store.max_physical_offset
         )
+
+
+async def test_the_next_master_shows_no_message_that_is_older_than_its_topics_time(tmp_path: Path) -> None:
+    clock = FakeClock(now_ms())
+    async with controlled_group(tmp_path, clock) as group:
+        await group.start("x")
+        await group.settled()
+        header = CreateTopic(
+            topic="t", default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=6,
+            topic_filter_type="SINGLE_TAG", attributes="+reserve.time=1",
+        )  # fmt: skip
+        x = group.brokers["x"].address
+        assert (await group.pool.request(x, header, timeout_ms=20_000)).code == ResponseCode.SUCCESS
+        await group.start("y", "z")
+        await group.settled()
+        tables = [group.brokers[copy].service.tables.topics.table for copy in ("y", "z")]
+        await until(lambda: all("t" in table.all for table in tables))
+        assert (await group.send(b"old")).code == ResponseCode.SUCCESS
+        clock.advance(7_200_000)
+        assert (await group.send(b"new")).code == ResponseCode.SUCCESS
+        await group.stop("x")
+        master = group.brokers[await group.settled()].address
+        answer = await group.pool.request(master, GetMinOffset(topic="t", queue_id=0), timeout_ms=20_000)
+        assert answer.ext_fields == {"offset": "1"}
+        answer = await group.pool.request(master, pull_header(queue_offset=1), timeout_ms=20_000)
+        assert [bytes(record.body) for record in iter_records(bytes(answer.body))] == [b"new"]
 
 
 async def test_what_was_changed_or_read_in_one_role_counts_in_the_next_one(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from orbitmq.broker.replication.metadata import ask_no_master
 from orbitmq.codes import ResponseCode
 from orbitmq.errors import ConfigError, ConnectionFailed
 from orbitmq.model.topic import TopicConfig
-from orbitmq.wire.headers import GetReplicationStatus, SendResponse
+from orbitmq.testing import FakeClock
+from orbitmq.wire.headers import GetMinOffset, GetReplicationStatus, OffsetResponse, SendResponse
 from waiting import until
 
 from ..conftest import Harness, send_header
@@ -27,6 +28,8 @@ from ..conftest import Harness, send_header
 pytestmark = pytest.mark.real
 
 SEGMENT_SIZE = 65_536
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 
 
 @asynccontextmanager
@@ -36,7 +39,9 @@ async def broker(path: Path, **settings: Any) -> AsyncIterator[Harness]:
         "mapped_file_size_commit_log": SEGMENT_SIZE, "mapped_file_size_consume_queue": 20_000,
         "ha_send_heartbeat_interval": 200,
     }  # fmt: skip
-    running = Broker(BrokerConfig(**fixed | settings))
+    clock = settings.pop("clock", None)
+    clocks = {} if clock is None else {"clock": clock, "monotonic": clock}
+    running = Broker(BrokerConfig(**fixed | settings), **clocks)
     await running.start()
     harness = Harness(running)
     try:
@@ -81,6 +86,25 @@ async def test_a_slave_has_its_masters_log_and_its_readers_find_the_messages(tmp
         _, records = await copy.pull()
         assert [bytes(record.body)[:1] for record in records] == [b"0", b"1", b"2"]
         assert records == (await master.pull())[1]
+
+
+async def test_a_slave_hides_what_its_masters_topics_keep_no_longer(tmp_path: Path) -> None:
+    clock = FakeClock(DAY_MS)
+    async with (
+        broker(tmp_path / "m", ha_listen_port=0, clock=clock) as master,
+        slave(tmp_path / "s", master, clock=clock) as copy,
+    ):
+        topic = TopicConfig(topic="t", attributes={"+reserve.time": "1"})
+        master.broker.service.tables.topics.update(topic, clock())
+        await master.send(body=b"old")
+        clock.advance(2 * HOUR_MS)
+        await master.send(body=b"new")
+        await copied(master, copy)
+        await copy.broker.service.following.tables.take_over(master.broker.address)
+        for each in (master, copy):
+            await each.broker.running.housekeeping.do_due(10_000)
+            assert (await each.answer(GetMinOffset(topic="t", queue_id=0), OffsetResponse)).offset == 1
+            assert [bytes(record.body) for record in (await each.pull(queue_offset=1))[1]] == [b"new"]
 
 
 async def test_a_slave_goes_on_after_either_stopped(tmp_path: Path) -> None:
