@@ -1,4 +1,4 @@
-"""Rows that the official Python client of 5.x walks through a proxy, a line of JSON each: python grpc_client.py PROXY.
+"""Rows that the official Python client of 5.x walks through a proxy, a line of JSON each: python grpc_client.py PROXY ROW...
 
 `java/src/main/java/peers/GrpcClient.java` walks the same rows. Topics and groups are the test's.
 """
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any
 
 from rocketmq import (
@@ -190,6 +191,18 @@ def retry() -> dict[str, Any]:
     return {"seen": sorted(found)}
 
 
+def priority() -> dict[str, Any]:
+    """All are sent, then all are received: [priority, messages] of each run, and whether a priority's kept their order."""
+    with producing("urgent") as producer, receiving("urgent", "g-priority") as consumer:
+        for number in range(10_000):
+            producer.send(message("urgent", str(number), priority=number % 3))
+        found = [(got.priority, int(got.body)) for got in receive(consumer, 10_000, 600)]
+    return {
+        "runs": [[of, len(list(run))] for of, run in groupby(of for of, _ in found)],
+        "sorted": all(numbers == sorted(numbers) for numbers in ([n for p, n in found if p == of] for of in range(3))),
+    }
+
+
 def walk(row: Callable[[], dict[str, Any]]) -> str:
     try:
         told = row()
@@ -199,5 +212,5 @@ def walk(row: Callable[[], dict[str, Any]]) -> str:
 
 
 with ThreadPoolExecutor() as threads:  # they wait most of the time
-    for line in threads.map(walk, (send, delay, fifo, transaction, simple, push, retry)):
+    for line in threads.map(walk, [globals()[name] for name in sys.argv[2:]]):
         print(line, flush=True)

@@ -16,6 +16,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -434,11 +435,20 @@ class JavaProxy(JavaServer):
                     raise
 
 
-def grpc_client_command(home: Path, proxy: str) -> list[str]:
-    """Return the command that walks the rows of `peers.GrpcClient` with Java's client of 5.x."""
+def walk_through(proxy: JavaProxy, client: str, rows: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return what an official client of 5.x ("python" or "java") has told of each row of `grpc_client.py` and `peers.GrpcClient`."""
     path = os.pathsep.join((f"{_TARGET}/grpc-client/*", class_path()))
-    jvm = (*_JVM_OPTIONS, "-Xmx256m", f"-Duser.home={home}", f"-Djava.io.tmpdir={home}")
-    return [java(), *jvm, "-cp", path, "peers.GrpcClient", proxy]
+    home = f"-Duser.home={proxy.home}", f"-Djava.io.tmpdir={proxy.home}"
+    command = [java(), *_JVM_OPTIONS, "-Xmx256m", *home, "-cp", path, "peers.GrpcClient"]
+    if client == "python":
+        command = [sys.executable, str(Path(__file__).with_name("grpc_client.py"))]
+    environment = {**os.environ, "HOME": str(proxy.home)}  # where the clients write their logs
+    command += [proxy.address, *rows]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=280)
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    found = {one.pop("row"): one for one in told}
+    assert found.keys() == set(rows), done.stderr[-4000:]
+    return found
 
 
 def guarded(superuser: Credentials, inner: Credentials) -> tuple[dict[str, object], dict[str, object]]:

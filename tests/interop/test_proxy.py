@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interop.drain import read_all
-from interop.peers import JavaProxy, grpc_client_command, require_java
+from interop.peers import JavaProxy, require_java, walk_through
 from orbitmq.admin import AdminClient
 from orbitmq.model.topic import TopicConfig
 from orbitmq.testing import BlockingCluster, LocalCluster
@@ -57,24 +52,9 @@ def cluster(tmp_path_factory, request):
         proxy = JavaProxy(home, running.name_servers)
         proxy.start()
         try:
-            yield running, walk(request.param, proxy.address, home)
+            yield running, walk_through(proxy, request.param, EXPECTED)
         finally:
             proxy.kill()
-
-
-def walk(client: str, proxy: str, home: Path) -> dict[str, dict[str, Any]]:
-    """Return what a client has told of each row."""
-    program = Path(__file__).with_name("grpc_client.py")
-    command = [sys.executable, str(program), proxy] if client == "python" else grpc_client_command(home, proxy)
-    environment = {**os.environ, "HOME": str(home)}  # where the clients write their logs
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=280)
-    rows = {}
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            told = json.loads(line)
-            rows[told.pop("row")] = told
-    assert rows.keys() == EXPECTED.keys(), done.stderr[-4000:]
-    return rows
 
 
 @pytest.mark.parametrize("row", EXPECTED)

@@ -31,7 +31,7 @@ import org.apache.rocketmq.client.apis.producer.SendReceipt;
 import org.apache.rocketmq.client.apis.producer.Transaction;
 import org.apache.rocketmq.client.apis.producer.TransactionResolution;
 
-/** Rows that Java's client of 5.x walks through a proxy, a line of JSON each; tests/interop/grpc_client.py walks the same. */
+/** Rows that Java's client of 5.x walks through a proxy, a line of JSON each (PROXY ROW...); tests/interop/grpc_client.py walks the same. */
 public final class GrpcClient {
     private static final ClientServiceProvider PROVIDER = ClientServiceProvider.loadService();
     private static final long WAIT_S = 60;
@@ -55,6 +55,8 @@ public final class GrpcClient {
         rows.put("simple", GrpcClient::simple);
         rows.put("push", GrpcClient::push);
         rows.put("retry", GrpcClient::retry);
+        rows.put("priority", GrpcClient::priority);
+        rows.keySet().retainAll(List.of(args).subList(1, args.length));
         ExecutorService threads = Executors.newCachedThreadPool(); // they wait most of the time
         List<Future<String>> lines = new ArrayList<>();
         rows.forEach((name, row) -> lines.add(threads.submit(() -> walk(name, row))));
@@ -242,5 +244,29 @@ public final class GrpcClient {
         }
         found.sort((one, other) -> one.toString().compareTo(other.toString()));
         return Map.of("seen", found);
+    }
+
+    /** All are sent, then all are received: [priority, messages] of each run, and whether a priority's kept their order. */
+    private static Map<String, Object> priority() throws Exception {
+        int count = 10_000;
+        List<List<Integer>> runs = new ArrayList<>();
+        Map<Integer, Integer> last = new LinkedHashMap<>();
+        boolean sorted = true;
+        try (Producer producer = producing("urgent"); SimpleConsumer consumer = receiving("urgent", "g-priority")) {
+            for (int number = 0; number < count; number++) {
+                producer.send(message("urgent", String.valueOf(number)).setPriority(number % 3).build());
+            }
+            for (MessageView got : receive(consumer, count, 600)) {
+                int priority = got.getPriority().orElse(-1);
+                int number = Integer.parseInt(body(got));
+                sorted &= last.getOrDefault(priority, -1) < number;
+                last.put(priority, number);
+                if (runs.isEmpty() || runs.get(runs.size() - 1).get(0) != priority) {
+                    runs.add(new ArrayList<>(List.of(priority, 0)));
+                }
+                runs.get(runs.size() - 1).set(1, runs.get(runs.size() - 1).get(1) + 1);
+            }
+        }
+        return Map.of("runs", runs, "sorted", sorted);
     }
 }
