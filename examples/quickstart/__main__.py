@@ -24,11 +24,12 @@ from examples.quickstart.embedded import embedded_cluster
 from examples.quickstart.flights import LATE_MINUTES, Truth, find_flights, read_flights
 from examples.quickstart.messages import Run, create_topics, receive_summary
 from examples.quickstart.plot import plot_delays
-from examples.quickstart.queries import collect_findings, send_summary, spark_session, stream_flights
+from examples.quickstart.queries import collect_findings, send_summary, starting_spark, stream_flights
 from orbitmq.cli.jobs.running import print_checks
 from orbitmq.errors import OrbitError
 from orbitmq.net.loop import run as run_loop
 from orbitmq.process.interrupts import termination_as_interrupt
+from orbitmq.spark import register
 from orbitmq.spark.jobs.screen import Screen
 
 
@@ -50,23 +51,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def fly(options: argparse.Namespace, screen: Screen) -> bool:
     """Do the whole job; return whether all checks hold."""
     path = find_flights(options.data, options.cache)
-    screen.step(f"reading {path.name}: what plain Python finds is what Spark must find")
-    truth = Truth.of(read_flights(path, options.months))
+    id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+    out = options.out / id
+    out.mkdir(parents=True)
     with ExitStack() as stack:
-        id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+        screen.step("starting Spark")
+        starting = stack.enter_context(starting_spark(out))
+        screen.step(f"reading {path.name}: what plain Python finds is what Spark must find")
+        truth = Truth.of(read_flights(path, options.months))
         if options.name_servers:
             name_servers = options.name_servers
         else:
             data_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="orbitmq-quickstart-")))
             name_servers = stack.enter_context(embedded_cluster(data_dir))
             screen.step(f"NameServer and broker are up: {name_servers}")
-        run = Run(id, options.out / id, name_servers)
-        run.out.mkdir(parents=True)
+        run = Run(id, out, name_servers)
         run_loop(create_topics(run))
-        screen.step("starting Spark")
-        spark = stack.enter_context(spark_session(run))
-        sent, hourly = stream_flights(spark, run, truth.flights, screen, path, options.months)
+        sent, hourly = stream_flights(starting, run, truth.flights, screen, path, options.months)
         screen.step(f"summing up by carrier into {run.summary_topic}")
+        spark = starting.result()
+        register(spark)  # in this thread, too
         flights = spark.read.parquet(str(run.out / "flights"))
         summary = send_summary(flights, run)
         received = receive_summary(run, len(truth.carriers))

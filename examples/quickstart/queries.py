@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from examples.quickstart.checks import Seen
 from examples.quickstart.flights import LATE_MINUTES
 from examples.quickstart.messages import Run, publish
 from orbitmq.net.loop import run as run_loop
-from orbitmq.spark.driver.interrupts import plain_interrupts
 from orbitmq.spark.driver.session import local_session
 from orbitmq.spark.driver.supervision import SupervisedQuery
 from orbitmq.spark.jobs.screen import Screen
@@ -23,43 +23,58 @@ if TYPE_CHECKING:
 _FLIGHT_DDL = "carrier string, hour int, dep_time int, dep_delay int, arr_delay int, origin string, dest string"
 
 
+Queries = tuple[SupervisedQuery, SupervisedQuery]
+
+
 @contextmanager
-def spark_session(run: Run) -> Iterator[SparkSession]:
-    """Run Spark, with its own files under the results of the run."""
-    with warnings.catch_warnings():
+def starting_spark(out: Path) -> Iterator[Future[SparkSession]]:
+    """Start Spark in a thread, with its own files under `out`: there is work to do until it is up."""
+    settings = {
+        "spark.sql.warehouse.dir": str((out / "warehouse").resolve()),
+        "spark.sql.streaming.numRecentProgressUpdates": "100000",
+    }
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as threads:
         warnings.simplefilter("ignore", FutureWarning)  # pyspark warns of versions of pandas, which is not used
-        spark = local_session(
-            "orbitmq quickstart",
-            settings={
-                "spark.sql.warehouse.dir": str((run.out / "warehouse").resolve()),
-                "spark.sql.streaming.numRecentProgressUpdates": "100000",
-            },
-        )
-    try:
-        yield spark
-    finally:
-        spark.stop()
+        starting = threads.submit(local_session, "orbitmq quickstart", settings=settings)
+        try:
+            yield starting
+        finally:
+            if starting.exception() is None:
+                starting.result().stop()
+
+
+@contextmanager
+def starting_queries(starting: Future[SparkSession], run: Run, screen: Screen) -> Iterator[Future[Queries]]:
+    """Start both queries in a thread, as soon as Spark is up."""
+    with ThreadPoolExecutor(1) as threads:
+        queries = threads.submit(lambda: _start_queries(starting.result(), run, screen))
+        try:
+            yield queries
+        finally:
+            if queries.exception() is None:
+                for query in queries.result():
+                    query.stop()
 
 
 def stream_flights(
-    spark: SparkSession, run: Run, count: int, screen: Screen, path: Path, months: int
+    starting: Future[SparkSession], run: Run, count: int, screen: Screen, path: Path, months: int
 ) -> tuple[int, list[dict[str, Any]]]:
     """Publish the flights while two queries read them; return how many were sent and what the second one found."""
-    with ExitStack() as stack:
-        rows, hourly = _start_queries(spark, run, screen)
-        stack.callback(rows.stop)
-        stack.callback(hourly.stop)
-        screen.step(f"publishing {count:,} flights to {run.topic} while Spark reads them")
+    with starting_queries(starting, run, screen) as queries:
+        screen.step(f"publishing {count:,} flights to {run.topic} while Spark starts, and reads them")
         with screen.progress({"published": count, "read": count}) as advance:
-            with plain_interrupts():
-                sent = run_loop(publish(run, path, months, advance, lambda: rows.rows_read))
+            sent = run_loop(
+                publish(run, path, months, advance, lambda: queries.result()[0].rows_read if queries.done() else 0)
+            )
+            rows, hourly = queries.result()
             while rows.rows_read < sent:
                 rows.wait(1)
                 advance("read", rows.rows_read)
             rows.catch_up()
             hourly.catch_up()
-        spark.table("hourly").coalesce(1).write.parquet(str(run.out / "delays"))
-        return sent, [row.asDict() for row in spark.table("hourly").collect()]
+        found = starting.result().table("hourly")
+        found.coalesce(1).write.parquet(str(run.out / "delays"))
+        return sent, [row.asDict() for row in found.collect()]
 
 
 def send_summary(flights: DataFrame, run: Run) -> int:
@@ -113,7 +128,7 @@ def collect_findings(
     )
 
 
-def _start_queries(spark: SparkSession, run: Run, screen: Screen) -> tuple[SupervisedQuery, SupervisedQuery]:
+def _start_queries(spark: SparkSession, run: Run, screen: Screen) -> Queries:
     """Start one query that keeps the flights as Parquet, and one that sums them up by carrier and hour."""
     from pyspark.sql import functions as f
 

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import functions as f
 
 from orbitmq.blocking import PullConsumer
+from orbitmq.spark import register
 from orbitmq.spark.versions import LIMITS_STREAMS
 from spark.older import limited_to
 
@@ -164,7 +165,7 @@ def test_columns_that_make_no_message_are_named(spark, write, columns, told):
 
 
 @pytest.mark.interop
-def test_a_second_thread_writes_once_a_frame_has_made_its_session_the_threads(spark, write, read):
+def test_a_second_thread_writes_once_the_format_is_registered_in_it(spark, write, read):
     frame = spark.range(10).selectExpr("cast(id as string) as body")
     told: list[str] = []
 
@@ -173,14 +174,14 @@ def test_a_second_thread_writes_once_a_frame_has_made_its_session_the_threads(sp
             write(frame)
         except Exception as error:
             told.append(str(error))
-        spark.createDataFrame([], "body string")
+        register(spark)
         write(frame)
 
     thread = Thread(target=work)
     thread.start()
     thread.join()
 
-    assert "DATA_SOURCE_NOT_FOUND" in told[0], "the page may forget its sentence"
+    assert "DATA_SOURCE_NOT_FOUND" in told[0], "register() may do less"
     assert sorted(int(row.body) for row in read().collect()) == list(range(10))
 
 

@@ -29,16 +29,20 @@ def prepare() -> None:
 
 
 def register(session: SparkSession) -> None:
-    """Make `format("rocketmq")` known to one session: one of Spark Connect, or one that was made before the import.
+    """Make `format("rocketmq")` known to one session, and to this thread: a write finds it in the thread's active session alone.
 
     A local session that would start another Python starts this program's from now on.
     """
     from pyspark_rocketmq import DefaultSource
 
-    # A session of Spark Connect has no such attribute: its server starts the Pythons.
+    # A session of Spark Connect has no such attribute: its server starts the Pythons, and knows the session of each call.
     context = getattr(session, "_sc", None)
-    if context is not None and context.master.startswith("local") and _is_another(context.pythonExec, sys.executable):
-        context.pythonExec = sys.executable
+    if context is not None:
+        if context.master.startswith("local") and _is_another(context.pythonExec, sys.executable):
+            context.pythonExec = sys.executable
+        session.createDataFrame(
+            [], "body binary"
+        )  # makes the session active in this thread: neither builder nor threads do
     session.dataSource.register(DefaultSource)
 
 

@@ -39,7 +39,7 @@ class Sources:
 
 def session(master: str, python: str):
     context = SimpleNamespace(master=master, pythonExec=python)
-    return SimpleNamespace(_sc=context, dataSource=Sources())
+    return SimpleNamespace(_sc=context, dataSource=Sources(), createDataFrame=lambda *_: None)
 
 
 @pytest.mark.parametrize(("path", "is_named"), [("other", True), ("ours", False)])
