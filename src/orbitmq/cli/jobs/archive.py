@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from orbitmq.cli.jobs.running import (
     DEFAULT_MASTER,
     ConfOption,
     MasterOption,
-    parse_conf,
+    check_packages,
     parse_directory,
     parse_start,
     run_job,
@@ -24,14 +24,6 @@ from orbitmq.cli.terminal.options import (
     TopicArgument,
 )
 from orbitmq.cli.terminal.output import Format
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from orbitmq.model.check_result import CheckResult
-    from orbitmq.spark.jobs.archive import ArchivePlan
-    from orbitmq.spark.jobs.cluster import Cluster
-    from orbitmq.spark.jobs.screen import Screen
 
 
 def archive(
@@ -76,21 +68,8 @@ def archive(
         told = f"files of {place} are not put together: it may be a store that cannot rename any"
         raise typer.BadParameter(told, param_hint="--merge")
 
-    def planned() -> tuple[Cluster, ArchivePlan]:
-        from orbitmq.spark.jobs.archive import ArchivePlan
-        from orbitmq.spark.jobs.cluster import Cluster
+    check_packages()
+    from orbitmq.spark.jobs import archive as jobs
 
-        plan = ArchivePlan(topic, place, start, rows_per_batch, merge is not False)
-        return Cluster(name_servers, security), plan
-
-    def check() -> None:
-        from orbitmq.spark.jobs.archive import check_plan
-
-        check_plan(*planned())
-
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
-        from orbitmq.spark.jobs.archive import archive as run
-
-        return run(spark, *planned(), screen)
-
-    run_job("archive", master, output, work, parse_conf(conf), check=check)
+    plan = jobs.ArchivePlan(topic, place, start, rows_per_batch, merge is not False)
+    run_job("archive", plan, jobs.check_plan, jobs.archive, name_servers, security, master, conf, output)

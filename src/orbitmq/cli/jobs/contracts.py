@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from orbitmq.cli.jobs.running import (
     ConfOption,
     LocalDirectoryArgument,
     MasterOption,
-    parse_conf,
+    check_packages,
     parse_start,
     run_job,
 )
@@ -24,14 +24,6 @@ from orbitmq.cli.terminal.options import (
     TopicArgument,
 )
 from orbitmq.cli.terminal.output import Format
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from orbitmq.model.check_result import CheckResult
-    from orbitmq.spark.jobs.cluster import Cluster
-    from orbitmq.spark.jobs.contracts import ContractPlan
-    from orbitmq.spark.jobs.screen import Screen
 
 
 def contracts(
@@ -73,24 +65,9 @@ def contracts(
     Killed and started again it goes on where it was. Exit code 1 when a check of its own work fails; bad messages are
     no failure.
     """
+    check_packages()
+    from orbitmq.spark.jobs.contract_checks import load_contract
+    from orbitmq.spark.jobs.contracts import ContractPlan, check_plan, hold_to_contract
 
-    def planned() -> tuple[Cluster, ContractPlan]:
-        from orbitmq.spark.jobs.cluster import Cluster
-        from orbitmq.spark.jobs.contract_checks import load_contract
-        from orbitmq.spark.jobs.contracts import ContractPlan
-
-        declared = load_contract(contract.resolve())
-        plan = ContractPlan(topic, directory, declared, quarantine, start, rows_per_batch)
-        return Cluster(name_servers, security), plan
-
-    def check() -> None:
-        from orbitmq.spark.jobs.contracts import check_plan
-
-        check_plan(*planned())
-
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
-        from orbitmq.spark.jobs.contracts import hold_to_contract
-
-        return hold_to_contract(spark, *planned(), screen)
-
-    run_job("contracts", master, output, work, parse_conf(conf), check=check)
+    plan = ContractPlan(topic, directory, load_contract(contract.resolve()), quarantine, start, rows_per_batch)
+    run_job("contracts", plan, check_plan, hold_to_contract, name_servers, security, master, conf, output)

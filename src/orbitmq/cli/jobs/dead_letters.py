@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, check_packages, run_job
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -17,14 +17,6 @@ from orbitmq.cli.terminal.options import (
     SecurityOption,
 )
 from orbitmq.cli.terminal.output import Format
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from orbitmq.model.check_result import CheckResult
-    from orbitmq.spark.jobs.cluster import Cluster
-    from orbitmq.spark.jobs.dead_letters import FixPlan
-    from orbitmq.spark.jobs.screen import Screen
 
 
 def dead_letters(
@@ -68,45 +60,17 @@ def dead_letters(
     if inspect == (fix is not None):
         raise typer.BadParameter("one of --inspect and --fix is needed")
 
-    def show(spark: SparkSession, screen: Screen) -> list[CheckResult]:
-        from orbitmq.spark.jobs.cluster import Cluster
-        from orbitmq.spark.jobs.dead_letters import inspect_letters
-
-        return inspect_letters(spark, Cluster(name_servers, security), group, screen)
-
-    def check_letters() -> None:
-        from orbitmq.spark.jobs.cluster import Cluster
-        from orbitmq.spark.jobs.dead_letters import find_letters
-
-        find_letters(Cluster(name_servers, security), group)
+    check_packages()
+    from orbitmq.spark.jobs.dead_letters import FixPlan, check_plan, find_letters, fix_letters, inspect_letters
 
     if fix is None:
-        run_job("dead-letters", master, output, show, parse_conf(conf), check=check_letters)
+        run_job("dead-letters", group, find_letters, inspect_letters, name_servers, security, master, conf, output)
         return
     if directory is None or quarantine is None:
         raise typer.BadParameter("--fix needs a DIRECTORY and --quarantine")
     from orbitmq.spark.jobs.fix_functions import load_fix
 
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
-    function = load_fix(fix)
-
-    def planned() -> tuple[Cluster, FixPlan]:
-        from orbitmq.spark.jobs.cluster import Cluster
-        from orbitmq.spark.jobs.dead_letters import FixPlan
-
-        plan = FixPlan(
-            group, function, fix, quarantine, directory.resolve(), rate, rows_per_checkpoint, quarantine_gone
-        )
-        return Cluster(name_servers, security), plan
-
-    def check() -> None:
-        from orbitmq.spark.jobs.dead_letters import check_plan
-
-        check_plan(*planned())
-
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
-        from orbitmq.spark.jobs.dead_letters import fix_letters
-
-        return fix_letters(spark, *planned(), screen)
-
-    run_job("dead-letters", master, output, work, parse_conf(conf), check=check)
+    place = directory.resolve()
+    plan = FixPlan(group, load_fix(fix), fix, quarantine, place, rate, rows_per_checkpoint, quarantine_gone)
+    run_job("dead-letters", plan, check_plan, fix_letters, name_servers, security, master, conf, output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,21 +12,13 @@ from orbitmq.cli.jobs.running import (
     ConfOption,
     LocalDirectoryArgument,
     MasterOption,
-    parse_conf,
+    check_packages,
     parse_directory,
     run_job,
 )
 from orbitmq.cli.terminal.options import DEFAULT_NAME_SERVERS, FormatOption, NameServersOption, SecurityOption
 from orbitmq.cli.terminal.output import Format
 from orbitmq.cli.terminal.times import MOMENT_HELP, parse_moment
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from orbitmq.model.check_result import CheckResult
-    from orbitmq.spark.jobs.cluster import Cluster
-    from orbitmq.spark.jobs.replay import ReplayPlan
-    from orbitmq.spark.jobs.screen import Screen
 
 
 def replay(
@@ -72,21 +64,8 @@ def replay(
     if isinstance(place, Path) and not place.is_dir():
         raise typer.BadParameter(f"there is no directory {place}", param_hint="SOURCE")
 
-    def planned() -> tuple[Cluster, ReplayPlan]:
-        from orbitmq.spark.jobs.cluster import Cluster
-        from orbitmq.spark.jobs.replay import ReplayPlan
+    check_packages()
+    from orbitmq.spark.jobs import replay as jobs
 
-        plan = ReplayPlan(place, topic, from_topic, directory, rate, rows_per_checkpoint, since, until)
-        return Cluster(name_servers, security), plan
-
-    def check() -> None:
-        from orbitmq.spark.jobs.replay import check_plan
-
-        check_plan(*planned())
-
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
-        from orbitmq.spark.jobs.replay import replay as run
-
-        return run(spark, *planned(), screen)
-
-    run_job("replay", master, output, work, parse_conf(conf), check=check)
+    plan = jobs.ReplayPlan(place, topic, from_topic, directory, rate, rows_per_checkpoint, since, until)
+    run_job("replay", plan, jobs.check_plan, jobs.replay, name_servers, security, master, conf, output)

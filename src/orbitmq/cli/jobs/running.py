@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from orbitmq.model.check_result import CheckResult
+    from orbitmq.spark.jobs.cluster import Cluster
     from orbitmq.spark.jobs.screen import Screen
+
+Plan = TypeVar("Plan")
 
 DEFAULT_MASTER = "local[*,2]"
 """All cores; a task that fails is tried once more."""
@@ -142,18 +145,21 @@ def parse_conf(given: Sequence[str] | None) -> dict[str, str]:
 
 def run_job(
     name: str,
+    plan: Plan,
+    check: Callable[[Cluster, Plan], object],
+    work: Callable[[SparkSession, Cluster, Plan, Screen], list[CheckResult]],
+    name_servers: str,
+    security: Path | None,
     master: str,
+    conf: Sequence[str] | None,
     output: Format,
-    work: Callable[[SparkSession, Screen], list[CheckResult]],
-    settings: Mapping[str, str] | None = None,
-    *,
-    check: Callable[[], None],
 ) -> None:
     """Run a job, and show what it has checked; steps and progress go to stderr.
 
     Args:
+        plan: what the job's options say.
         check: refuses what the job would refuse, such as a topic that does not exist, before the seconds that Spark takes to start.
-        settings: of Spark, on top of the usual ones.
+        conf: settings of Spark as they were given, on top of the usual ones.
 
     Raises:
         typer.Exit: a check does not hold.
@@ -161,14 +167,14 @@ def run_job(
     import sys
 
     from orbitmq.spark.driver.interrupts import plain_interrupts
+    from orbitmq.spark.jobs.cluster import Cluster
     from orbitmq.spark.jobs.screen import Screen
 
-    screen = Screen(sys.stderr)
-    check_packages()
-    check()
+    cluster, settings, screen = Cluster(name_servers, security), parse_conf(conf), Screen(sys.stderr)
+    check(cluster, plan)
     screen.step("starting Spark")
     with job_session(name, master, settings) as spark, plain_interrupts():
-        results = work(spark, screen)
+        results = work(spark, cluster, plan, screen)
     show_checks(name, results, output)
 
 
@@ -191,17 +197,16 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
         settings: of Spark, on top of the usual ones.
 
     Raises:
-        ConfigError: a package that is needed, or Java, is missing; says what to type.
+        ConfigError: Java is missing; says what to type.
         JobFailed: Spark cannot do it; one sentence of what it says.
     """
     import warnings
 
-    from orbitmq.errors import JobFailed
-    from orbitmq.spark.driver.session import local_session
-
-    check_packages()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
+
+    from orbitmq.errors import JobFailed
+    from orbitmq.spark.driver.session import local_session
 
     quiet_logs()
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from orbitmq.cli.jobs.running import (
     ConfOption,
     LocalDirectoryArgument,
     MasterOption,
-    parse_conf,
+    check_packages,
     parse_start,
     run_job,
 )
@@ -23,14 +23,6 @@ from orbitmq.cli.terminal.options import (
 )
 from orbitmq.cli.terminal.output import Format
 from orbitmq.cli.terminal.times import TIME_HELP, parse_time
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from orbitmq.model.check_result import CheckResult
-    from orbitmq.spark.jobs.cluster import Cluster
-    from orbitmq.spark.jobs.screen import Screen
-    from orbitmq.spark.jobs.trace import TracePlan
 
 
 def trace(
@@ -66,20 +58,8 @@ def trace(
     """
     since_ms = parse_time(since, "--since") if since else 0
 
-    def planned() -> tuple[Cluster, TracePlan]:
-        from orbitmq.spark.jobs.cluster import Cluster
-        from orbitmq.spark.jobs.trace import TracePlan
+    check_packages()
+    from orbitmq.spark.jobs.trace import TracePlan, check_plan, evaluate_traces
 
-        return Cluster(name_servers, security), TracePlan(topic, directory, start, rows_per_batch, since_ms)
-
-    def check() -> None:
-        from orbitmq.spark.jobs.trace import check_plan
-
-        check_plan(*planned())
-
-    def work(spark: SparkSession, screen: Screen) -> list[CheckResult]:
-        from orbitmq.spark.jobs.trace import evaluate_traces
-
-        return evaluate_traces(spark, *planned(), screen)
-
-    run_job("trace", master, output, work, parse_conf(conf), check=check)
+    plan = TracePlan(topic, directory, start, rows_per_batch, since_ms)
+    run_job("trace", plan, check_plan, evaluate_traces, name_servers, security, master, conf, output)

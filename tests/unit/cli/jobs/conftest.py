@@ -6,6 +6,9 @@ from importlib import import_module
 
 import pytest
 
+from orbitmq.cli.jobs.running import parse_conf
+from orbitmq.spark.jobs.cluster import Cluster
+
 JOBS = {
     "archive": ["archive"],
     "contracts": ["hold_to_contract"],
@@ -21,9 +24,9 @@ def asked(monkeypatch):
     """Return the arguments of the job's function, followed by name, master, output and settings of the job."""
     found: list[tuple] = []
 
-    def run(name, master, output, work, settings=None, *, check):
-        work(None, "screen")
-        found.append((name, master, output, settings))
+    def run(name, plan, check, work, name_servers, security, master, conf, output):
+        work(None, Cluster(name_servers, security), plan, "screen")
+        found.append((name, master, output, parse_conf(conf)))
 
     for command, functions in JOBS.items():
         monkeypatch.setattr(f"orbitmq.cli.jobs.{command}.run_job", run)

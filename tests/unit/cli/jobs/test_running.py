@@ -23,8 +23,9 @@ from orbitmq.cli.jobs.running import (
 from orbitmq.cli.main import main
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.output import Format
-from orbitmq.errors import ConfigError, JobFailed
+from orbitmq.errors import JobFailed
 from orbitmq.model.check_result import CheckResult
+from orbitmq.spark.jobs.cluster import Cluster
 
 
 @pytest.fixture
@@ -33,12 +34,12 @@ def run(monkeypatch, capsys):
     monkeypatch.setattr(module, "job_session", lambda name, master, settings: nullcontext((name, master)))
 
     def call(*results, output=Format.TABLE):
-        def work(spark, screen):
-            assert spark == ("archive", "local")
+        def work(spark, cluster, plan, screen):
+            assert (spark, cluster, plan) == (("archive", "local"), Cluster("here:1"), "the plan")
             screen.step("working")
             return list(results)
 
-        run_job("archive", "local", output, work, check=lambda: None)
+        run_job("archive", "the plan", lambda *_: None, work, "here:1", None, "local", None, output)
         return capsys.readouterr()
 
     return call
@@ -196,12 +197,6 @@ class Spark:
         self.stopped = True
 
 
-def test_a_missing_package_is_told_with_what_to_type(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'orbitmq\[spark\]'"), job_session("archive", "local"):
-        pass
-
-
 def test_spark_is_stopped_however_the_job_ends(monkeypatch):
     spark, asked = Spark(), []
 
@@ -251,6 +246,15 @@ def words(tmp_path):
         return [word.format(**{name: tmp_path / name for name in ("new", "file", "source", "taken")}) for word in job]
 
     return fill
+
+
+@pytest.mark.parametrize("job", JOBS, ids=" ".join)
+def test_a_missing_package_is_told_with_what_to_type(orbitmq, monkeypatch, words, job):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    told = orbitmq("job", *words(job))
+
+    assert told.code
+    assert "pip install 'orbitmq[spark]'" in told.err
 
 
 @pytest.mark.parametrize("job", JOBS, ids=" ".join)
