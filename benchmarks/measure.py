@@ -15,7 +15,7 @@ from benchmarks.servers import Server, start
 
 WARM_WITHIN = 0.05
 WARM_STEP_S = 3.0
-WARM_STEPS_MIN = 3
+WARM_STEPS = 3
 OTHERS_CPU_MAX = 0.15  # of one core: more means that another program is at work on this machine
 ATTEMPTS_MAX = 3
 KEPT = ("p50_us", "p99_us", "server_cpu", "client_cpu", "others_cpu")
@@ -31,7 +31,7 @@ class Plan:
     runs: int = 3
     warmup_s: float = 1
     seconds: float = 4
-    warm_java_s: float = 24
+    warm_java_s: float = 90
     attempts_max: int = ATTEMPTS_MAX
     server_core: int = 0
     load_core: int = 1
@@ -181,14 +181,17 @@ def fill(server: Server, what: Fill, plan: Plan) -> None:
 
 
 def _warm(row: Row, server: Server, plan: Plan) -> None:
-    """Let a JVM compile this load's path, with both cores to do it on, until two looks differ by little."""
+    """Let a JVM compile this load's path, with both cores to do it on, until it is warm."""
     if server.name != "java" or plan.warm_java_s <= 0:
         return
     server.pin(plan.both_cores)
-    before = 0.0
-    for step in range(max(1, int(plan.warm_java_s / WARM_STEP_S))):
-        rate = float(_load(row, server, plan, 0, WARM_STEP_S)["per_second"])
-        if step >= WARM_STEPS_MIN and abs(rate - before) < WARM_WITHIN * before:
-            break
-        before = rate
+    rates: list[float] = []
+    while not is_warm(rates) and len(rates) * WARM_STEP_S < plan.warm_java_s:
+        rates.append(float(_load(row, server, plan, 0, WARM_STEP_S)["per_second"]))
     server.pin({plan.server_core})
+
+
+def is_warm(rates: Sequence[float]) -> bool:
+    """Return True if the last few looks were hardly better than the best one before: one alone may be slow by chance."""
+    before = rates[:-WARM_STEPS]
+    return len(before) > 0 and max(rates[-WARM_STEPS:]) <= max(before) * (1 + WARM_WITHIN)

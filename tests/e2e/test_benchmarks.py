@@ -10,10 +10,11 @@ import pytest
 from benchmarks import figures, readme, report, servers
 from benchmarks.__main__ import QUICK_ROWS, main
 from benchmarks.load import BenchmarkError
-from benchmarks.measure import summarise
+from benchmarks.measure import is_warm, summarise
 from benchmarks.rows import Bar
 from benchmarks.waiting_sends import send_together
 
+from cases import each_case
 from orbitmq import Producer
 from orbitmq.testing import LocalCluster
 
@@ -64,6 +65,14 @@ def test_a_row_that_does_not_exist_is_named(capsys):
 def run(per_second, *, bad=0, saturated="server"):
     figures = dict.fromkeys(("p50_us", "p99_us", "server_cpu", "client_cpu", "others_cpu", "rss_kb"), 1.0)
     return figures | {"per_second": per_second, "bad": bad, "saturated": saturated}
+
+
+@each_case(
+    ([], False), ([100, 101, 100], False), ([100, 101, 100, 104], True), ([100, 100, 120, 150], False),
+    ([100, 160, 150, 158, 161], True), ([100, 160, 150, 158, 175], False),
+)  # fmt: skip
+def test_a_jvm_is_warm_when_three_looks_are_hardly_better_than_all_before(rates, warm):
+    assert is_warm(rates) == warm
 
 
 def test_the_median_counts_and_bad_answers_add_up():
