@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -11,9 +11,12 @@ from guarded import guarded_cluster as all_guarded
 from orbitmq import ConsumeFrom, Message
 from orbitmq.blocking import Producer, PushConsumer
 from orbitmq.errors import ConfigError, SendFailed
+from orbitmq.net.pool import ConnectionPool, expect
 from orbitmq.net.security.client_security import load_security
 from orbitmq.testing.processes import ServerProcess
+from unit.nameserver.support import registration
 from unit.net.certificates import Authority
+from waiting import wait_for
 
 SECRET = "operators-secret"
 
@@ -79,6 +82,50 @@ def test_a_broker_and_commands_reach_a_name_server_that_enforces_tls(tmp_path):
         assert (health["healthy"], health["brokers"]) == (True, 1)
         assert broker["reachable"] is False, "the broker itself speaks no TLS"
         assert run(name_server, "health").returncode == 3
+
+
+def test_a_lost_broker_is_forgotten_where_its_operator_may_and_missed_where_not(tmp_path):
+    own, reader = (
+        private_file(tmp_path / f"{name}.properties", f"accessKey={name}\nsecretKey={SECRET}\n")
+        for name in ("operator", "reader")
+    )
+    with ExitStack() as stack:
+        servers = []
+        for number, roles in enumerate([{"operator": "admin", "reader": "reader"}, {"operator": "reader"}]):
+            accounts = [{"accessKey": "broker", "secretKey": SECRET, "role": "admin"}]
+            accounts += [{"accessKey": name, "secretKey": SECRET, "role": role} for name, role in roles.items()]
+            file = private_file(tmp_path / f"accounts{number}.json", json.dumps({"accounts": accounts}))
+            guard = {"aclEnable": "true", "aclRegistration": "true", "aclFile": file}
+            folder = tmp_path / f"ns{number}"
+            servers.append(
+                stack.enter_context(server("nameserver", folder, bindAddress="127.0.0.1", listenPort=0, **guard))
+            )
+        asyncio.run(lose_a_broker(servers, private_file(tmp_path / "b", f"accessKey=broker\nsecretKey={SECRET}\n")))
+        first, second = servers
+
+        def forget(name_servers, security):
+            done = run(name_servers, "broker", "forget", "broker-x", "--yes", security=security)
+            return done.returncode, done.stderr
+
+        def missed_at(address):
+            return "broker-x" in run(address, "health", security=own).stderr
+
+        wait_for(lambda: missed_at(first) and missed_at(second), "both to miss the broker")
+        code, said = forget(first, reader)
+        assert (code, "104 needs a signature with the role admin" in said) == (1, True)
+        assert (missed_at(first), missed_at(second)) == (True, True)
+        code, said = forget(f"{second};{first}", own)
+        assert (code, f"no longer missed at {first}\n" in said, f"{second} answered code 16" in said) == (1, True, True)
+        assert (missed_at(first), missed_at(second)) == (False, True)
+
+
+async def lose_a_broker(name_servers, security):
+    """Register a broker with each of the NameServers, and break its connection."""
+    pool = ConnectionPool(**load_security(security)._asdict())
+    for address in name_servers:
+        header, body = registration("broker-x")
+        expect(await pool.request(address, header, body, timeout_ms=3_000), address)
+    await pool.close()
 
 
 @pytest.mark.interop

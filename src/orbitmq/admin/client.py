@@ -39,7 +39,7 @@ from orbitmq.client.routing.routes import Routes
 from orbitmq.client.session.arguments import each, instance, text, texts
 from orbitmq.client.session.validation import INTERVAL_MS, checked
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, OrbitError, RemoteRefused, RouteNotFound
+from orbitmq.errors import ClientError, InvalidArgument, OrbitError, PartlyDone, RemoteRefused, RouteNotFound
 from orbitmq.masking import masked_settings
 from orbitmq.model.message import StoredMessage
 from orbitmq.model.route import MASTER_ID, MessageQueue, TopicRoute
@@ -234,7 +234,7 @@ class AdminClient(ClusterAdmin):
             if answer.code != _NOT_SUPPORTED:
                 expect(answer, address)
 
-        await change_each(_themselves(answers), check)
+        await change_each(_themselves(answers), check, done=addresses)
         return addresses
 
     async def broker(self, address: str) -> BrokerAdmin:
@@ -565,10 +565,15 @@ class AdminClient(ClusterAdmin):
         Raises:
             GroupNotFound: no broker has settings or offsets of it.
             ClientError: clients of it are online.
+            PartlyDone: some brokers have deleted it, some have not, or it is deleted, and not all of its topics.
         """
         masters = await self._groups.delete(group, cluster=cluster)
         if with_topics:
-            await delete_topics(self.delete_topic, group)
+            try:
+                await delete_topics(self.delete_topic, group)
+            except OrbitError as error:
+                text = f"the group {group} is deleted on {', '.join(masters)}, not all of its topics: {error}"
+                raise PartlyDone(text, list(masters)) from error
         return list(masters.values())
 
     async def topic_groups(self, topic: str, *, broker: str | None = None) -> list[str]:

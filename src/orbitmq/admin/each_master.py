@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from orbitmq.errors import ConnectionBroken, OrbitError, PartlyDone, RequestTimeout
@@ -63,26 +63,32 @@ async def ask_about(items: Iterable[K], ask: Callable[[K], Awaitable[T]]) -> lis
     return await asyncio.gather(*map(one, items))
 
 
-async def change_each(servers: Mapping[str, str], change: Callable[[str, str], Awaitable[T]]) -> dict[str, T]:
+async def change_each(
+    servers: Mapping[str, str], change: Callable[[str, str], Awaitable[T]], *, done: Sequence[str] = ()
+) -> dict[str, T]:
     """Make a change at all servers together; return their answers by name, in the servers' order.
 
     Args:
         servers: name to address.
         change: makes it at the server of a name and address.
+        done: names of servers that have made their part of it before.
 
     Raises:
         PartlyDone: some have made it, some have not, or may have, since they did not answer; it names all.
-        OrbitError: none has made it; the first one's error.
+        OrbitError: none has surely made it; the first one's error, whose notes name the others.
     """
     answers, errors = await _ask(servers, change)
     problems = {name: errors[name] for name in servers if name in errors}
-    if problems and answers:
-        outcomes = [f"done on {', '.join(answers)}"]
-        outcomes += [f"{_outcome(error)} on {name}: {error}" for name, error in problems.items()]
-        raise PartlyDone("; ".join(outcomes), list(answers)) from next(iter(problems.values()))
-    if problems:
-        raise next(iter(problems.values()))
-    return answers
+    if not problems:
+        return answers
+    first = next(iter(problems.values()))
+    outcomes = [f"{_outcome(error)} on {name}: {error}" for name, error in problems.items()]
+    done = [*done, *answers]
+    if done:
+        raise PartlyDone("; ".join([f"done on {', '.join(done)}", *outcomes]), done) from first
+    for outcome in outcomes[1:]:
+        first.add_note(outcome)
+    raise first
 
 
 def _outcome(error: OrbitError) -> str:

@@ -220,7 +220,7 @@ def ask_each(
     """Ask every NameServer; return by address the answers, and why others gave none, which is also said on stderr.
 
     Raises:
-        ClientError: none of them gives an answer.
+        ClientError: none of them gives an answer; the first one's.
         ConfigError: the security file cannot be used.
     """
     import asyncio
@@ -248,8 +248,10 @@ def ask_each(
 
     addresses = parse_name_servers(access.name_servers)
     run(work())
-    if not answers:
-        raise silent[addresses[0]]
-    for address in silent:
-        say(f"orbitmq: {silent[address]}")
+    first = silent.get(addresses[0]) if not answers else None
+    for error in silent.values():
+        if error is not first:
+            say(f"orbitmq: {printable(str(error))}")
+    if first is not None:
+        raise first
     return {address: answers[address] for address in addresses if address in answers}, silent

@@ -42,20 +42,26 @@ class GroupFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListFacts:
-    """Topics and groups by name, those of the last snapshot."""
+    """Topics and groups by name, those of the last snapshot.
+
+    `holders` names the brokers of each topic: those of its route, and those that were in it before they were lost.
+    """
 
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     groups: Mapping[str, GroupFacts] = field(default_factory=dict)
+    holders: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-def list_facts(snapshot: Snapshot, before: Snapshot | None) -> ListFacts:
+def list_facts(snapshot: Snapshot, before: Snapshot | None, earlier: ListFacts | None = None) -> ListFacts:
     """Return what the lists show.
 
     Args:
         before: the snapshot before this one, for the rates; None: there was none.
+        earlier: the facts then.
     """
     offsets = {group: snapshot.used_offsets(group) for group in snapshot.groups}
-    return ListFacts(_topics(snapshot, before, offsets), _groups(snapshot, before, offsets))
+    holders = _holders(snapshot, {} if earlier is None else earlier.holders)
+    return ListFacts(_topics(snapshot, before, offsets, holders), _groups(snapshot, before, offsets), holders)
 
 
 def chart_values(lists: ListFacts, snapshot: Snapshot) -> dict[tuple[str, str], float | None]:
@@ -73,9 +79,20 @@ def chart_values(lists: ListFacts, snapshot: Snapshot) -> dict[tuple[str, str], 
 
 Offsets = Mapping[str, Mapping[MessageQueue, int]]
 """Committed offsets by group."""
+Holders = Mapping[str, frozenset[str]]
+"""Names of brokers by topic."""
 
 
-def _topics(snapshot: Snapshot, before: Snapshot | None, offsets: Offsets) -> dict[str, TopicFacts]:
+def _holders(snapshot: Snapshot, earlier: Holders) -> Holders:
+    found = {topic: frozenset(data.broker_name for data in route.queues) for topic, route in snapshot.routes.items()}
+    silent = frozenset(snapshot.silent)  # a lost broker is in no route
+    for topic, names in earlier.items():
+        if names & silent:
+            found[topic] = found.get(topic, frozenset()) | names & silent
+    return found
+
+
+def _topics(snapshot: Snapshot, before: Snapshot | None, offsets: Offsets, holders: Holders) -> dict[str, TopicFacts]:
     queues: dict[str, list[MessageQueue]] = {}
     for queue in snapshot.queues:
         queues.setdefault(queue.topic, []).append(queue)
@@ -89,11 +106,9 @@ def _topics(snapshot: Snapshot, before: Snapshot | None, offsets: Offsets) -> di
     ends = {queue: stats.max_offset for queue, stats in snapshot.queues.items()}
     ends_before = {} if before is None else {queue: stats.max_offset for queue, stats in before.queues.items()}
     seconds = _seconds(snapshot, before)
-    silent = _silent_topics(snapshot, before)
-    return {
-        topic: TopicFacts()
-        if topic in silent
-        else TopicFacts(
+    silent = _silent_topics(snapshot, before, holders)
+    return dict.fromkeys(silent, TopicFacts()) | {
+        topic: TopicFacts(
             brokers=len({queue.broker_name for queue in own}),
             queues=len(own),
             messages=sum(ends[queue] - snapshot.queues[queue].min_offset for queue in own),
@@ -104,6 +119,7 @@ def _topics(snapshot: Snapshot, before: Snapshot | None, offsets: Offsets) -> di
             updated_at_ms=max(snapshot.queues[queue].updated_at_ms for queue in own) or None,
         )
         for topic, own in queues.items()
+        if topic not in silent
     }
 
 
@@ -165,9 +181,9 @@ def _seconds(snapshot: Snapshot, before: Snapshot | None) -> float:
     return 0.0 if before is None else max(0, snapshot.taken_at_ms - before.taken_at_ms) / 1000
 
 
-def _silent_topics(snapshot: Snapshot, before: Snapshot | None) -> set[str]:
-    """Return the topics with queues on a broker that was silent in one of the snapshots."""
+def _silent_topics(snapshot: Snapshot, before: Snapshot | None, holders: Holders) -> set[str]:
+    """Return the topics with queues on a broker that was silent or lost in one of the snapshots."""
     silent = {*snapshot.silent, *(() if before is None else before.silent)}
-    return {
-        topic for topic, route in snapshot.routes.items() if any(data.broker_name in silent for data in route.queues)
-    }
+    if frozenset(snapshot.silent) - frozenset().union(*holders.values()):  # lost before the first look: of any topic
+        return set(holders)
+    return {topic for topic, names in holders.items() if names & silent}

@@ -76,7 +76,7 @@ class Watch:
                 self.history.add_unknown(_now_ms())
                 return
             self.issues = await asyncio.to_thread(examine, snapshot)
-            self.lists = await asyncio.to_thread(list_facts, snapshot, self.snapshot)
+            self.lists = await asyncio.to_thread(list_facts, snapshot, self.snapshot, self.lists)
             self.history.add(snapshot.taken_at_ms, chart_values(self.lists, snapshot))
             self.snapshot, self.problem = snapshot, None
 

@@ -68,6 +68,19 @@ def test_a_server_that_did_not_answer_may_have_made_the_change() -> None:
         asyncio.run(change_each({"a": "silent", "b": "here"}, answer))
 
 
+def test_of_servers_none_of_which_has_surely_made_a_change_each_is_named() -> None:
+    """The first error alone says nothing of one that makes the change later."""
+
+    async def make(broker: str, address: str) -> str:
+        if address == "away":
+            raise ConnectionFailed("nothing listens")
+        return await answer(broker, address)
+
+    with pytest.raises(ConnectionFailed, match="nothing listens") as caught:
+        asyncio.run(change_each({"a": "away", "b": "silent"}, make))
+    assert caught.value.__notes__ == ["perhaps done on b: b did not answer"]
+
+
 class Frozen(AdminClient):
     """A cluster of two masters that answer nothing; how long that takes does not matter: both have to be asked first."""
 

@@ -13,7 +13,7 @@ from orbitmq import Message, Producer, PullConsumer, PushConsumer
 from orbitmq.admin import AdminClient, ResetTo
 from orbitmq.admin.group_client import GroupAdmin
 from orbitmq.codes import ResponseCode
-from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, RemoteRefused, RequestTimeout
+from orbitmq.errors import ClientError, InvalidArgument, OffsetsNotSet, PartlyDone, RemoteRefused, RequestTimeout
 from orbitmq.model.group import MessageModel
 from orbitmq.model.route import MessageQueue
 from orbitmq.model.topic import TopicConfig
@@ -184,6 +184,21 @@ async def test_a_group_is_copied_made_and_deleted() -> None:
             await admin.group_status("h")
         with pytest.raises(InvalidArgument):
             await admin.create_group(GroupConfig(group="g"), broker="nowhere")
+
+
+async def test_a_group_that_is_deleted_without_its_topics_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(_self: AdminClient, _topic: str) -> None:
+        raise RemoteRefused(16, "no", "h:1")
+
+    async with serve() as (_, admin):
+        await admin.create_group(GroupConfig(group="g"))
+        monkeypatch.setattr(AdminClient, "delete_topic", refuse)
+        with pytest.raises(
+            PartlyDone, match=r"^the group g is deleted on broker-a, not all of its topics: h:1"
+        ) as caught:
+            await admin.delete_group("g", with_topics=True)
+        assert len(caught.value.done) == 1
+        assert await admin.group_names() == []
 
 
 async def test_a_copy_has_no_offset_where_the_group_has_none() -> None:

@@ -24,13 +24,13 @@ def test_why_one_gave_no_answer_is_said(capsys):
     assert capsys.readouterr().err == f"orbitmq: {error}\n"
 
 
-def test_when_none_answers_the_first_error_is_raised(capsys):
+def test_when_none_answers_the_first_error_is_raised_and_the_others_are_said(capsys):
     async def ask(_pool, address):
         raise ConnectionFailed(address)
 
     with pytest.raises(ConnectionFailed, match="a:1"):
         ask_each(Access("a:1;b:2", None, 3_000), ask)
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "orbitmq: b:2\n"
 
 
 def test_a_security_file_that_cannot_be_used_is_named(tmp_path):

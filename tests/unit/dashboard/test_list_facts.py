@@ -47,6 +47,29 @@ def test_a_first_look_knows_no_rates_and_no_age_that_was_not_told() -> None:
     assert (group.lag, group.out_per_s, group.oldest_unread_ms) == (80, None, None)
 
 
+def test_nothing_is_known_of_a_topic_while_a_broker_that_had_a_part_of_it_is_lost() -> None:
+    alone = TopicRoute(queues=ROUTE.queues[:1], brokers=())
+    bills = {MessageQueue("bills", "a", 0): QueueStats(0, 7, 5)}
+    whole = replace(FIRST, routes={"orders": ROUTE, "bills": alone, "gone": ROUTE}, queues={**FIRST.queues, **bills})
+    lost = replace(
+        SECOND, routes={"orders": alone, "bills": alone}, queues={QUEUE: SECOND.queues[QUEUE], **bills}, silent=["b"]
+    )
+    seen = list_facts(lost, whole, list_facts(whole, None))
+    later = list_facts(replace(lost, taken_at_ms=30_000), lost, seen)
+    forgotten = list_facts(replace(lost, taken_at_ms=40_000, silent=[]), lost, later)
+    for found in (seen, later):
+        assert (set(found.topics["orders"]), set(found.topics["gone"])) == ({None}, {None})
+        assert found.topics["bills"].in_per_s == 0
+    assert (forgotten.topics["orders"].in_per_s, "gone" in forgotten.topics) == (0, False)
+
+
+def test_of_no_topic_anything_is_known_while_a_lost_broker_may_have_had_a_part_of_each() -> None:
+    """The dashboard was started after the loss."""
+    alone = TopicRoute(queues=ROUTE.queues[:1], brokers=())
+    lost = replace(SECOND, routes={"orders": alone}, queues={QUEUE: SECOND.queues[QUEUE]}, silent=["b"])
+    assert set(list_facts(lost, replace(lost, taken_at_ms=10_000)).topics["orders"]) == {None}
+
+
 def test_nothing_is_known_of_a_topic_on_a_silent_broker() -> None:
     found = list_facts(replace(SECOND, silent=["b"]), FIRST)
     assert set(found.topics["orders"]) == {None}

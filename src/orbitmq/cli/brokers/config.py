@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, command
+from orbitmq.cli.access import Access, command, exit_if_incomplete
 from orbitmq.cli.brokers.selection import AddressOption, BrokerSelection, ClusterOption, NameOption, ask_brokers
 from orbitmq.cli.terminal.exits import ExitCode
 from orbitmq.cli.terminal.options import (
@@ -79,18 +79,31 @@ async def change(
 ) -> None:
     """Change settings of running brokers, which keep them. A broker of ours changes all of them, or none.
 
-    Some count from the broker's next start on, and some of Java's have no effect: the broker says which. Exit code 1 when a broker refuses, or (Java's) says yes and does not change one.
+    Some count from the broker's next start on, and some of Java's have no effect: the broker says which. Exit code 1 when a broker refuses, was lost, or (Java's) says yes and does not change one.
     """
+    from orbitmq.errors import OrbitError
     from orbitmq.masking import MASK, masked_value
 
     changes = parse_pairs(pairs, "KEY=VALUE")
     rows: list[Row] = []
+    selection = BrokerSelection(address, name, cluster)
+    lost: Mapping[str, str] = {}
+    unasked: list[str] = []
     try:
         async with access.admin() as admin:
             if "namesrvAddr" in changes and not force:
                 await admin.check_name_servers(changes["namesrvAddr"])
-            for broker, at in (await BrokerSelection(address, name, cluster).find(admin)).items():
+            brokers = await selection.find(admin)
+            if selection == (None, None, None):
+                lost = await admin.missing_masters()
+            unasked = list(brokers)
+            for broker, at in brokers.items():
+                unasked.remove(broker)
                 rows.extend(await _change_one(admin, broker, at, changes))
+    except OrbitError as error:
+        if unasked:
+            error.add_note(f"Not asked after that: {', '.join(unasked)}")
+        raise
     finally:
         if rows:  # what was changed is told, also when a later broker refuses
             show_rows(rows, ("broker", "key", "before", "after"), output)
@@ -105,13 +118,14 @@ async def change(
         say(
             f"orbitmq: {row['broker']} has accepted {row['key']}={printable(masked_value(row['key'], changes[row['key']]))}, and not changed it"
         )
+    exit_if_incomplete(lost)
     if kept:
         raise typer.Exit(ExitCode.NO)
 
 
 async def _change_one(admin: AdminClient, broker: str, address: str, changes: Mapping[str, str]) -> list[Row]:
     from orbitmq.admin.broker_settings import next_start_settings
-    from orbitmq.errors import InvalidArgument
+    from orbitmq.errors import ClientError, InvalidArgument
 
     before = await admin.broker_settings(address)
     for key, value in changes.items():
@@ -119,7 +133,11 @@ async def _change_one(admin: AdminClient, broker: str, address: str, changes: Ma
             raise InvalidArgument(key, value, f"a setting of the broker {broker}: it has none of this name")
     if remark := await admin.change_broker_settings(address, changes):
         say(f"orbitmq: {broker}: {printable(remark)}")
-    after = await admin.broker_settings(address)
+    try:
+        after = await admin.broker_settings(address)
+    except ClientError as error:
+        error.add_note(f"{broker} has accepted the change")
+        raise
     after |= next_start_settings(after)
     return [{"broker": broker, "key": key, "before": before[key], "after": after.get(key, "")} for key in changes]
 

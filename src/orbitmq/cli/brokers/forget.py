@@ -39,6 +39,9 @@ def forget(
 
     found, silent = ask_each(access, find)
     missing = [address for address, members in found.items() if members]
+    if silent and not missing:
+        say(f"orbitmq: none of the NameServers that answer misses {printable(name)}")
+        raise typer.Exit(ExitCode.NO)
     if not missing:
         raise InvalidArgument("NAME", name, "a broker that a NameServer of orbitmq misses: `orbitmq health` names them")
     ids = sorted({member.broker_id for members in found.values() for member in members})

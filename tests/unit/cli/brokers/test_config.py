@@ -3,7 +3,7 @@
 import pytest
 
 from orbitmq.admin import AdminClient
-from orbitmq.errors import RemoteRefused
+from orbitmq.errors import RemoteRefused, RequestTimeout
 
 
 def test_settings_are_listed_with_what_can_be_done_with_them(orbitmq):
@@ -118,12 +118,41 @@ def test_what_was_changed_before_a_refusal_is_told(orbitmq, monkeypatch, rocketm
     address = rocketmq_session.brokers["broker-a"]
 
     async def masters(self, *, cluster=None, broker=None):
-        return {"one": address, "two": "127.0.0.1:1"}
+        return {"one": address, "three": "127.0.0.1:1", "two": address}
 
     monkeypatch.setattr(AdminClient, "masters", masters)
     result = orbitmq("broker", "config", "set", "traceOn=true")
     assert (result.code, result.rows) == (3, [["one", "traceOn", "true", "true"]])
     assert "127.0.0.1:1" in result.err
+    assert result.err.endswith(". Not asked after that: two\n")
+    refused = orbitmq("broker", "config", "set", "transactionCheckMax=0")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.endswith(". Not asked after that: three, two\n")
+
+
+def test_a_change_that_was_accepted_is_told_also_where_the_broker_falls_silent_then(orbitmq, monkeypatch):
+    asked, calls = AdminClient.broker_settings, []
+
+    async def settings(self, at):
+        calls.append(at)
+        if len(calls) > 1:
+            raise RequestTimeout(f"no answer from {at}")
+        return await asked(self, at)
+
+    monkeypatch.setattr(AdminClient, "broker_settings", settings)
+    silent = orbitmq("broker", "config", "set", "traceOn=true")
+    assert (silent.code, silent.out) == (3, "")
+    assert silent.err.endswith(". broker-a has accepted the change\n")
+
+
+def test_a_broker_that_was_lost_and_keeps_its_settings_is_named(orbitmq, monkeypatch):
+    async def missing(self):
+        return {"broker-x": "it is gone"}
+
+    monkeypatch.setattr(AdminClient, "missing_masters", missing)
+    changed = orbitmq("broker", "config", "set", "traceOn=true")
+    assert (changed.code, changed.err) == (1, "without broker-x: it is gone\n")
+    assert orbitmq("broker", "config", "set", "traceOn=true", "--name", "broker-a").code == 0
 
 
 def test_brokers_that_do_not_answer_are_told_of_next_to_those_that_do(orbitmq, monkeypatch, rocketmq_session):

@@ -14,6 +14,8 @@ def test_a_lost_broker_is_missed_until_it_is_forgotten(orbitmq, monkeypatch):
         assert orbitmq("topic", "create", "orders").code == 0
         unknown = orbitmq("broker", "forget", "broker-b", "--yes")
         assert (unknown.code, "that a NameServer of orbitmq misses" in unknown.err) == (2, True)
+        unsure = orbitmq("broker", "forget", "broker-b", "--yes", "-n", f"{cluster.name_servers};127.0.0.1:1")
+        assert (unsure.code, "none of the NameServers that answer misses broker-b" in unsure.err) == (1, True)
         cluster.kill_broker("broker-b")
         wait_for(
             lambda: "without broker-b: it is gone" in orbitmq("topic", "show", "orders").err,
