@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, parse_conf, run_job
+from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, SkipRefusedOption, parse_conf, run_job
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -54,6 +54,7 @@ def dead_letters(
     rows_per_checkpoint: Annotated[
         int, typer.Option("--rows-per-checkpoint", min=1, help="Letters from one checkpoint to the next.")
     ] = 1_000,
+    skip_refused: SkipRefusedOption = False,
     master: MasterOption = DEFAULT_MASTER,
     conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
@@ -95,7 +96,15 @@ def dead_letters(
         from orbitmq.spark.jobs.dead_letters import FixPlan
 
         plan = FixPlan(
-            group, function, fix, quarantine, directory.resolve(), rate, rows_per_checkpoint, quarantine_gone
+            group,
+            function,
+            fix,
+            quarantine,
+            directory.resolve(),
+            rate,
+            rows_per_checkpoint,
+            quarantine_gone,
+            skip_refused,
         )
         return Cluster(name_servers, security), plan
 

@@ -12,6 +12,7 @@ from orbitmq.cli.jobs.running import (
     ConfOption,
     LocalDirectoryArgument,
     MasterOption,
+    SkipRefusedOption,
     parse_conf,
     parse_directory,
     run_job,
@@ -54,6 +55,7 @@ def replay(
     rows_per_checkpoint: Annotated[
         int, typer.Option("--rows-per-checkpoint", min=1, help="Messages from one checkpoint to the next.")
     ] = 10_000,
+    skip_refused: SkipRefusedOption = False,
     master: MasterOption = DEFAULT_MASTER,
     conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
@@ -76,7 +78,7 @@ def replay(
         from orbitmq.spark.jobs.cluster import Cluster
         from orbitmq.spark.jobs.replay import ReplayPlan
 
-        plan = ReplayPlan(place, topic, from_topic, directory, rate, rows_per_checkpoint, since, until)
+        plan = ReplayPlan(place, topic, from_topic, directory, rate, rows_per_checkpoint, since, until, skip_refused)
         return Cluster(name_servers, security), plan
 
     def check() -> None:

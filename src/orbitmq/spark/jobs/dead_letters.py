@@ -48,6 +48,7 @@ class FixPlan(NamedTuple):
         directory: keeps how far the job is.
         rate: messages in a second.
         quarantines_gone: letters go to quarantine, too, whose topic does not exist; else they end the job.
+        skip_refused: as `ResendTask`.
     """
 
     group: str
@@ -58,6 +59,7 @@ class FixPlan(NamedTuple):
     rate: int
     rows_per_checkpoint: int
     quarantines_gone: bool = False
+    skip_refused: bool = False
 
     @property
     def subject(self) -> dict[str, str]:
@@ -120,7 +122,15 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
         origins = [row[0] for row in letters.select(_origin_topic()).distinct().collect()]
         named = (topic for topic in origins if topic and may_be_origin(topic))
         fixer = _LetterFixer(plan, frozenset(topic for topic in named if cluster.has_topic(topic)))
-        work = ResendTask(letters, fixer.message, fixer.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
+        work = ResendTask(
+            letters,
+            fixer.message,
+            fixer.targets,
+            plan.directory,
+            plan.rate,
+            plan.rows_per_checkpoint,
+            plan.skip_refused,
+        )
         before, after = resend(spark, cluster, work, screen)
         if fixer.told:
             screen.table("What became of them", ("letters that went", "count"), sorted(fixer.told.items()))
