@@ -8,13 +8,14 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from pyspark.sql.functions import lit
+from pyspark.sql.functions import expr, lit
 
 from examples.quickstart.flights import find_flights, read_flights, to_message
 from orbitmq.admin.client import AdminClient
 from orbitmq.client.producer import Producer
 from orbitmq.errors import ConfigError, JobFailed, RouteNotFound
 from orbitmq.job_directory import claimed
+from orbitmq.model.message import BODY_SIZE_MAX
 from orbitmq.model.topic import TopicConfig
 from orbitmq.net.loop import run
 from orbitmq.spark.jobs.replay import ReplayPlan, replay
@@ -146,6 +147,39 @@ def test_a_commit_log_is_replayed_and_what_came_since_by_the_next_run(
 
 
 @pytest.mark.interop
+def test_rows_that_cannot_be_sent_are_left_out_and_the_others_replayed(
+    spark, cluster, topic, flown, plan, read, capsys
+):
+    """One row of each kind, and one message with a priority, whose queue the broker chooses."""
+    broken = {
+        "body": f"if(flag = 10, cast(repeat('x', {BODY_SIZE_MAX + 1}) as binary), if(flag = 20, null, body))",
+        "properties": "map_concat(properties, map(if(flag = 30, char(2), 'k'), if(flag = 40, null, 'v')))",
+        "tags": "if(flag = 50, 'a||b', tags)",
+        "keys": "if(flag = 60, concat('k', char(2)), keys)",
+        "decodeError": "if(flag = 70, 'cut short', null)",
+    }
+    rows = read(includeDecodeError="true")
+    rows = rows.selectExpr(*(f"{broken.get(name, name)} as {name}" for name in rows.columns))
+    with_priority = rows.withColumn(
+        "properties",
+        expr(
+            "if(flag % 5 = 0, map_concat(properties, map('_SYS_MSG_PRIORITY_', cast(flag div 20 % 4 as string))), properties)"
+        ),
+    )
+    with claimed(plan.source, ARCHIVE):
+        write_part(with_priority, 0, plan.source)
+
+    results = replay(spark, cluster, plan, Screen())
+
+    all_hold(results)
+    assert f"{FLIGHTS - 7:,} of {FLIGHTS:,}, and 7 left out that cannot be sent" in results[0].claim
+    assert capsys.readouterr().out.count(f"left out: {topic}/") == 7
+    found = {int(row["properties"]["number"]) for row in read(topic=plan.topic).collect()}
+    assert found == set(range(FLIGHTS)) - set(range(10, 80, 10))
+    all_hold(replay(spark, cluster, plan, Screen()))
+
+
+@pytest.mark.interop
 def test_only_messages_of_a_range_of_times_are_replayed(spark, cluster, topic, flown, plan, read):
     write_part(read(), 0, plan.source)
     rows = sorted(spark.read.parquet(str(plan.source)).collect(), key=lambda row: row["storeTimestamp"])
@@ -181,8 +215,8 @@ def test_what_cannot_be_replayed_is_one_sentence(spark, cluster, rocketmq_sessio
     fails(RouteNotFound, source=log, from_topic=topic, topic=f"{topic}-none")
     spark.range(3).selectExpr("id as queueOffset").write.parquet(str(tmp_path / "numbers"))
     assert "columns topic, brokerName, queueId, storeTimestamp, body" in fails(ConfigError, source=tmp_path / "numbers")
-    for column in ("body", "properties", "queueOffset", "storeTimestamp"):
-        read().withColumn(column, lit("text")).write.parquet(str(tmp_path / column))
+    for column in ("body", "properties", "queueOffset", "storeTimestamp", "tags", "keys"):
+        read().withColumn(column, lit(b"bytes" if column != "body" else "text")).write.parquet(str(tmp_path / column))
         assert f"types: {column} " in fails(ConfigError, source=tmp_path / column)
 
 

@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from orbitmq.cli.jobs.running import DEFAULT_MASTER, ConfOption, MasterOption, check_packages, run_job
+from orbitmq.cli.jobs.running import (
+    DEFAULT_MASTER,
+    ConfOption,
+    MasterOption,
+    SkipRefusedOption,
+    check_packages,
+    run_job,
+)
 from orbitmq.cli.terminal.options import (
     DEFAULT_NAME_SERVERS,
     FormatOption,
@@ -46,6 +53,7 @@ def dead_letters(
     rows_per_checkpoint: Annotated[
         int, typer.Option("--rows-per-checkpoint", min=1, help="Letters from one checkpoint to the next.")
     ] = 1_000,
+    skip_refused: SkipRefusedOption = False,
     master: MasterOption = DEFAULT_MASTER,
     conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
@@ -72,5 +80,6 @@ def dead_letters(
 
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
     place = directory.resolve()
-    plan = FixPlan(group, load_fix(fix), fix, quarantine, place, rate, rows_per_checkpoint, quarantine_gone)
+    limits = rate, rows_per_checkpoint
+    plan = FixPlan(group, load_fix(fix), fix, quarantine, place, *limits, quarantine_gone, skip_refused)
     run_job("dead-letters", plan, check_plan, fix_letters, name_servers, security, master, conf, output)

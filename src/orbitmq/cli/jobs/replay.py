@@ -12,6 +12,7 @@ from orbitmq.cli.jobs.running import (
     ConfOption,
     LocalDirectoryArgument,
     MasterOption,
+    SkipRefusedOption,
     check_packages,
     parse_directory,
     run_job,
@@ -46,6 +47,7 @@ def replay(
     rows_per_checkpoint: Annotated[
         int, typer.Option("--rows-per-checkpoint", min=1, help="Messages from one checkpoint to the next.")
     ] = 10_000,
+    skip_refused: SkipRefusedOption = False,
     master: MasterOption = DEFAULT_MASTER,
     conf: ConfOption = None,
     name_servers: NameServersOption = DEFAULT_NAME_SERVERS,
@@ -67,5 +69,5 @@ def replay(
     check_packages()
     from orbitmq.spark.jobs import replay as jobs
 
-    plan = jobs.ReplayPlan(place, topic, from_topic, directory, rate, rows_per_checkpoint, since, until)
+    plan = jobs.ReplayPlan(place, topic, from_topic, directory, rate, rows_per_checkpoint, since, until, skip_refused)
     run_job("replay", plan, jobs.check_plan, jobs.replay, name_servers, security, master, conf, output)

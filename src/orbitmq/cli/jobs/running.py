@@ -47,6 +47,12 @@ ConfOption = Annotated[
         "--conf", metavar="KEY=VALUE", help="A setting of Spark, as spark.driver.memory=4g. May be given several times."
     ),
 ]
+SkipRefusedOption = Annotated[
+    bool,
+    typer.Option(
+        "--skip-refused", help="Leave out messages that brokers refuse, as too large ones; else they end the job."
+    ),
+]
 
 
 def parse_directory(text: str, name: str = "DIRECTORY") -> Path | str:

@@ -22,7 +22,7 @@ from orbitmq.model.message import Message, PropertyName, split_keys
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
-from orbitmq.spark.jobs.fix_functions import REASON, DeadLetterRecord, Fix, fix_letter
+from orbitmq.spark.jobs.fix_functions import REASON, DeadLetterRecord, Fix, fix_letter, may_be_origin
 from orbitmq.spark.jobs.resend_positions import PLACE, QUEUE, check_resent
 from orbitmq.spark.jobs.resending import ResendTask, Row, resend
 from orbitmq.spark.jobs.screen import Screen
@@ -48,6 +48,7 @@ class FixPlan(NamedTuple):
         directory: keeps how far the job is.
         rate: messages in a second.
         quarantines_gone: letters go to quarantine, too, whose topic does not exist; else they end the job.
+        skip_refused: as `ResendTask`.
     """
 
     group: str
@@ -58,6 +59,7 @@ class FixPlan(NamedTuple):
     rate: int
     rows_per_checkpoint: int
     quarantines_gone: bool = False
+    skip_refused: bool = False
 
     @property
     def subject(self) -> dict[str, str]:
@@ -118,8 +120,17 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
     with claimed(plan.directory, plan.subject):
         screen.step(f"fixing dead letters of {plan.group} by {plan.fix_name}")
         origins = [row[0] for row in letters.select(_origin_topic()).distinct().collect()]
-        fixer = _LetterFixer(plan, frozenset(topic for topic in origins if topic and cluster.has_topic(topic)))
-        work = ResendTask(letters, fixer.message, fixer.targets, plan.directory, plan.rate, plan.rows_per_checkpoint)
+        named = (topic for topic in origins if topic and may_be_origin(topic))
+        fixer = _LetterFixer(plan, frozenset(topic for topic in named if cluster.has_topic(topic)))
+        work = ResendTask(
+            letters,
+            fixer.message,
+            fixer.targets,
+            plan.directory,
+            plan.rate,
+            plan.rows_per_checkpoint,
+            plan.skip_refused,
+        )
         before, after = resend(spark, cluster, work, screen)
         if fixer.told:
             screen.table("What became of them", ("letters that went", "count"), sorted(fixer.told.items()))
@@ -150,6 +161,7 @@ class _LetterFixer:
 
         Raises:
             JobFailed: its topic is not there. That may pass, so that nothing else is done with it unless the plan says so.
+            InvalidArgument: not even the quarantine can take it.
         """
         letter = DeadLetterRecord(
             bytes(row["body"]),
@@ -160,7 +172,8 @@ class _LetterFixer:
             row["decodeError"],
         )
         topic = letter.origin_topic
-        if topic is not None and topic not in self._topics and not self._plan.quarantines_gone:
+        is_gone = topic is not None and may_be_origin(topic) and topic not in self._topics
+        if is_gone and not self._plan.quarantines_gone:
             raise JobFailed(
                 f"no NameServer knows the topic {topic}, which letters came from: its brokers are down, or it was deleted. "
                 "With --quarantine-gone its letters go to quarantine"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from orbitmq.admin.dead_letters import ORIGIN_MESSAGE_ID, ORIGIN_TOPIC, own_properties
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.model.message import Message, PropertyName, priority_of
+from orbitmq.model.topic import NAME_LENGTH_MAX, is_name, kind_of
 
 Fix = Callable[[bytes, dict[str, str]], bytes | None]
 """Takes a letter's body and properties; returns the body to send, or None for a letter that is beyond help."""
@@ -54,6 +55,11 @@ class DeadLetterRecord(NamedTuple):
         )
 
 
+def may_be_origin(topic: str) -> bool:
+    """Return True for a topic of users; letters may name any text, as their senders could write it."""
+    return is_name(topic, NAME_LENGTH_MAX) and kind_of(topic) == "user"
+
+
 class Fixed(NamedTuple):
     """What becomes of a letter; `reason` is why it goes to quarantine, None where it goes to its topic."""
 
@@ -74,6 +80,8 @@ def fix_letter(letter: DeadLetterRecord, fix: Fix, topics: frozenset[str], quara
     topic = letter.origin_topic
     if topic is None:
         reason = "nothing tells which topic it came from"
+    elif not may_be_origin(topic):
+        reason = _line(f"it names {topic}, which is not a topic of users")
     elif topic not in topics:
         reason = f"there is no topic {topic}"
     elif letter.decode_error is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbitmq.admin.dead_letters import own_properties
-from orbitmq.errors import ConfigError
+from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.job_directory import check_claimable, claimed, held
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import Message, PropertyName, priority_of, split_keys
@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 
 COLUMNS = (*PLACE, "storeTimestamp", "body", "properties", "tags", "keys", "flag")
 _DECODE_ERROR = "decodeError"
-_TYPES = {"queueOffset": "bigint", "storeTimestamp": "timestamp", "body": "binary", "properties": "map<string,string>"}
+_TYPES = {
+    "queueOffset": "bigint",
+    "storeTimestamp": "timestamp",
+    "body": "binary",
+    "properties": "map<string,string>",
+    "tags": "string",
+    "keys": "string",
+}
 
 
 class ReplayPlan(NamedTuple):
@@ -40,6 +47,7 @@ class ReplayPlan(NamedTuple):
         rate: messages in a second.
         begin: only messages that were stored then or later; None: from the first one on.
         end: only messages that were stored before; None: to the last one.
+        skip_refused: as `ResendTask`.
     """
 
     source: Path | str
@@ -50,6 +58,7 @@ class ReplayPlan(NamedTuple):
     rows_per_checkpoint: int
     begin: datetime | None = None
     end: datetime | None = None
+    skip_refused: bool = False
 
     @property
     def subject(self) -> dict[str, str]:
@@ -93,9 +102,6 @@ def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Scre
     check_plan(cluster, plan)
     with _opened(spark, plan) as rows, claimed(plan.directory, plan.subject):
         screen.step(f"replaying {plan.source} to {plan.topic}, {plan.rate:,} messages a second")
-        if left_out := rows.where(f"{_DECODE_ERROR} IS NOT NULL").count():
-            screen.step(f"{left_out:,} messages are left out: their bodies cannot be decoded")
-        rows = rows.where(f"{_DECODE_ERROR} IS NULL").drop(_DECODE_ERROR)
         work = ResendTask(
             rows,
             lambda row: message_again(row, plan.topic),
@@ -103,6 +109,7 @@ def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Scre
             plan.directory,
             plan.rate,
             plan.rows_per_checkpoint,
+            plan.skip_refused,
         )
         before, after = resend(spark, cluster, work, screen)
         screen.step("checking")
@@ -110,11 +117,17 @@ def replay(spark: SparkSession, cluster: Cluster, plan: ReplayPlan, screen: Scre
 
 
 def message_again(row: Row, topic: str) -> Message:
-    """Return a message as its sender made it, for a topic."""
+    """Return a message as its sender made it, for a topic.
+
+    Raises:
+        InvalidArgument: its body cannot be decoded, or no message can be made of the row.
+    """
     found = row["properties"] or {}
+    if (reason := row[_DECODE_ERROR]) is not None:
+        raise InvalidArgument("body", f"{len(row['body'])} bytes", f"one that can be decoded ({reason})")
     return Message(
         topic,
-        bytes(row["body"]),
+        row["body"],
         row["tags"] or None,
         split_keys(row["keys"] or ""),
         own_properties(found),

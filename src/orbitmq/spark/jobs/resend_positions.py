@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from orbitmq.errors import InvalidArgument, JobFailed
+from orbitmq.errors import JobFailed
 from orbitmq.files import replace_file
 from orbitmq.model.check_result import CheckResult
 from orbitmq.model.message import PropertyName
@@ -35,6 +35,7 @@ class ResendProgress(NamedTuple):
         began: where the targets' topics ended when they were first sent to.
         ends: where they ended when this was noted.
         done: of each queue that messages come from, the first offset that was not sent yet.
+        left_out: how many messages that are done could not be sent.
     """
 
     id: str
@@ -42,6 +43,7 @@ class ResendProgress(NamedTuple):
     began: Offsets = {}
     ends: Offsets = {}
     done: Offsets = {}
+    left_out: int = 0
 
     def queues_of(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that are sent to, in an order that stays."""
@@ -63,8 +65,9 @@ def load_progress(path: Path) -> ResendProgress | None:
     try:
         found = orjson.loads(path.read_bytes())
         began, ends, done = (parse_offsets(found[name], 0) for name in ("began", "ends", "done"))
-        return ResendProgress(str(found["id"]), parse_queues(found["targets"]), began, ends, done)
-    except (orjson.JSONDecodeError, InvalidArgument, KeyError, TypeError):
+        left_out = int(found.get("leftOut", 0))
+        return ResendProgress(str(found["id"]), parse_queues(found["targets"]), began, ends, done, left_out)
+    except (KeyError, TypeError, ValueError):
         raise JobFailed(f"{path} cannot be read: without it, begin with a new directory") from None
 
 
@@ -74,7 +77,8 @@ def save_progress(path: Path, progress: ResendProgress) -> None:
     for topic, broker_name, queue_id in sorted(progress.targets):
         targets.setdefault(topic, {}).setdefault(broker_name, []).append(queue_id)
     offsets = {name: format_offsets(getattr(progress, name)) for name in ("began", "ends", "done")}
-    replace_file(path, orjson.dumps({"id": progress.id, "targets": targets, **offsets}))
+    kept = {"id": progress.id, "targets": targets, **offsets, "leftOut": progress.left_out}
+    replace_file(path, orjson.dumps(kept))
 
 
 QUEUE = ("topic", "brokerName", "queueId")
@@ -133,7 +137,7 @@ def ordered(rows: DataFrame, parts: int) -> DataFrame:
 def sent_since(
     spark: SparkSession, cluster: Cluster, topics: Sequence[str], progress: ResendProgress, since: Offsets
 ) -> DataFrame:
-    """Return the messages of this job that topics have from some offsets on: `origin`, `key`, and where they are.
+    """Return the messages of this job that topics have from some offsets on: `origin`, `key`, `priority`, and where they are.
 
     Raises:
         ClientError: a topic cannot be asked for, or has no route.
@@ -149,7 +153,12 @@ def sent_since(
         spark.read.format("rocketmq")
         .options(**options)
         .load()
-        .select(told[RESENT_FROM].alias("origin"), told[PropertyName.SHARDING_KEY].alias("key"), *PLACE)
+        .select(
+            told[RESENT_FROM].alias("origin"),
+            told[PropertyName.SHARDING_KEY].alias("key"),
+            told[PropertyName.PRIORITY].alias("priority"),
+            *PLACE,
+        )
         .where(f.col("origin").startswith(f"{progress.id}/"))
     )
 
@@ -167,7 +176,9 @@ def check_resent(
     before: ResendProgress,
     after: ResendProgress,
 ) -> list[CheckResult]:
-    """Return True if messages are in their topics once each, and those of each key in order.
+    """Return True if messages are in their topics once each, but for those left out, and those of each key in order.
+
+    Brokers choose the queue of a message with a priority: those of one queue and one priority are like those of a key.
 
     All that the job has ever sent is checked, or what this run had to send where retention has taken some of it.
 
@@ -191,7 +202,7 @@ def check_resent(
             "topic",
             f.struct("brokerName", "queueId").alias("queue"),
             "queueOffset",
-            f.coalesce("key", queue).alias("key"),
+            f.coalesce("key", f.concat_ws("/", queue, "priority")).alias("key"),
             queue.alias("from"),
             f.substring_index("origin", "/", -1).cast("bigint").alias("offset"),
         )
@@ -204,10 +215,12 @@ def check_resent(
     finally:
         sent.unpersist()
     part = "" if is_whole else " of this run"
+    left_out = after.left_out - (0 if is_whole else before.left_out)
+    told = f", and {left_out:,} left out that cannot be sent" if left_out else ""
     return [
         CheckResult(
-            count["once"] == count["all"],
-            f"messages{part}, each in its topic once: {count['once']:,} of {count['all']:,}",
+            count["once"] + left_out == count["all"],
+            f"messages{part}, each in its topic once: {count['once']:,} of {count['all']:,}{told}",
         ),
         CheckResult(
             order["kept"] == order["all"],

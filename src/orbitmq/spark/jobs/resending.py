@@ -10,10 +10,10 @@ import asyncio
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -21,8 +21,10 @@ from uuid import uuid4
 from orbitmq.admin.client import AdminClient
 from orbitmq.client.producer import Producer
 from orbitmq.client.send.queue_selector import choose_by_key
-from orbitmq.errors import ClientError, ConfigError, JobFailed
-from orbitmq.model.message import Message
+from orbitmq.client.send.request import encode_message
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ClientError, ConfigError, InvalidArgument, JobFailed, RemoteRefused
+from orbitmq.model.message import BODY_SIZE_MAX, Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.net.loop import run
 from orbitmq.net.security.client_security import load_security
@@ -62,6 +64,10 @@ PORTION_BYTES = 8 * 2**20
 """Bodies that are sent at a time."""
 PAUSE_S = 2.0
 """After the first failure; the next ones twice as long each."""
+NAMED_MAX = 10
+"""Messages left out that are named; the others are only counted."""
+_ID = "0" * 32
+"""As long as the id of a message that is sent."""
 
 
 class ResendTask(NamedTuple):
@@ -69,11 +75,12 @@ class ResendTask(NamedTuple):
 
     Args:
         rows: messages, in any order: `places.PLACE`, `storeTimestamp`, `body`, and what `message` needs.
-        message: makes what is sent of a row; it adds no `RESENT_FROM`.
+        message: makes what is sent of a row; it adds no `RESENT_FROM`. InvalidArgument leaves the row out.
         topics: where `message` may send to.
         directory: the job's.
         rate: messages in a second.
         rows_per_checkpoint: messages from one checkpoint to the next.
+        skip_refused: messages that a broker takes never are left out; else the first one ends the job.
     """
 
     rows: DataFrame
@@ -82,6 +89,7 @@ class ResendTask(NamedTuple):
     directory: Path
     rate: int
     rows_per_checkpoint: int
+    skip_refused: bool = False
 
     @property
     def file(self) -> Path:
@@ -92,13 +100,12 @@ class ResendTask(NamedTuple):
 def resend(
     spark: SparkSession, cluster: Cluster, work: ResendTask, screen: Screen
 ) -> tuple[ResendProgress, ResendProgress]:
-    """Send what was not sent yet; return the progress before and after.
+    """Send what was not sent yet; return the progress before and after. Rows that cannot be sent are left out, and counted.
 
     Raises:
         JobFailed: it could not be sent, or rows could not be read.
         ClientError: the cluster cannot be asked.
         ConfigError: a topic has no queue for it.
-        InvalidArgument: a row cannot be a message.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -113,7 +120,7 @@ def resend(
             spilled(rows, work.directory / SPILLED, waiting.row_count) as read,
             screen.progress({"sent": waiting.row_count}) as advance,
         ):
-            sender = _Sender(cluster, work, lambda count: advance("sent", count))
+            sender = _Sender(cluster, work, lambda count: advance("sent", count), screen)
             return first, _send_all(spark, sender, read, first, screen)
     except PySparkException as error:
         raise JobFailed(str(error).splitlines()[0]) from error
@@ -195,7 +202,7 @@ def take_portion(rows: Iterator[Row], count_max: int) -> list[Row]:
     portion, size = [], 0
     for row in islice(rows, count_max):
         portion.append(row)
-        size += len(row["body"])
+        size += len(row["body"] or b"")
         if size >= PORTION_BYTES:
             break
     return portion
@@ -213,25 +220,32 @@ def _queue_of(row: Row) -> MessageQueue:
 class _Sender:
     """Sends rows in their order.
 
-    `sent` has the origins of messages that are behind the newest checkpoint already.
+    `sent` has the origins of messages that are behind the newest checkpoint already. `is_single` sends each message by itself,
+    which shows the one that a broker refuses.
     """
 
-    def __init__(self, cluster: Cluster, work: ResendTask, on_sent: Callable[[int], None]) -> None:
+    def __init__(self, cluster: Cluster, work: ResendTask, on_sent: Callable[[int], None], screen: Screen) -> None:
         self.sent: set[str] = set()
+        self.is_single = False
         self.cluster = cluster
         self.work = work
         self._pace = SendRate(work.rate)
         self._on_sent = on_sent
+        self._screen = screen
         self._counted = 0
+        self._left_out = 0
+        self._named: set[str] = set()
 
     async def send(self, rows: Iterator[Row], begin: ResendProgress) -> ResendProgress:
         """Send all rows; return the progress then.
 
         Raises:
             ClientError: some messages were not sent, and nothing behind them in their queues.
+            JobFailed: a broker refuses a message for good.
         """
         access = load_security(self.cluster.security)._asdict()
         progress, done, unnoted, counted = begin, dict(begin.done), 0, self._counted
+        self._left_out = begin.left_out
         loop = asyncio.get_running_loop()
         async with (
             AdminClient(self.cluster.name_servers, timeout_ms=TIMEOUT_MS, **access) as admin,
@@ -241,7 +255,8 @@ class _Sender:
 
             async def note() -> ResendProgress:
                 ends = await _ends(admin, self.work.topics)
-                noted = progress._replace(ends={**progress.ends, **ends}, done=dict(done))
+                ends = {**progress.ends, **ends}
+                noted = progress._replace(ends=ends, done=dict(done), left_out=self._left_out)
                 save_progress(self.work.file, noted)
                 self._counted = counted
                 return noted
@@ -257,7 +272,7 @@ class _Sender:
                     return await note()
                 count = sum(map(len, runs.values()))
                 await asyncio.sleep(self._pace.wait_s(count, loop.time()))
-                await _send_runs(producer, runs)
+                await _send_runs(runs, lambda queue, messages: self._send_run(producer, queue, messages))
                 unnoted, counted = unnoted + count, counted + row_count
                 self._on_sent(counted)
                 if unnoted >= self.work.rows_per_checkpoint:
@@ -276,10 +291,48 @@ class _Sender:
             done[place] = row["queueOffset"] + 1
             if origin in self.sent:
                 continue
-            message = self.work.message(row)
+            try:
+                message = self.work.message(row)
+                message = replace(message, properties={**message.properties, RESENT_FROM: origin})
+                encode_message(message, _ID, BODY_SIZE_MAX)
+            except InvalidArgument as error:
+                self._leave_out(origin, error)
+                continue
             queue = choose_by_key(progress.queues_of(message.topic), message.sharding_key or str(place[1:]))
-            runs[queue].append(replace(message, properties={**message.properties, RESENT_FROM: origin}))
+            runs[queue].append(message)
         return runs
+
+    async def _send_run(self, producer: Producer, queue: MessageQueue, messages: Sequence[Message]) -> None:
+        """Send messages to a queue in their order, together where they may be."""
+        for is_single, group in groupby(messages, lambda message: self.is_single or message.priority is not None):
+            if not is_single:
+                await producer.send_batch(list(group), queue=queue)
+                continue
+            for message in group:
+                try:
+                    await producer.send(message, queue=queue)
+                except RemoteRefused as error:
+                    if error.code != ResponseCode.MESSAGE_ILLEGAL:
+                        raise
+                    self._refused(message.properties[RESENT_FROM], error)
+
+    def _refused(self, origin: str, error: RemoteRefused) -> None:
+        if not self.work.skip_refused:
+            way_on = "Change the broker and start again, or leave such messages out with --skip-refused"
+            raise JobFailed(f"a broker refuses {_place(origin)} for good: {error}. {way_on}") from error
+        self._leave_out(origin, error)
+
+    def _leave_out(self, origin: str, error: Exception) -> None:
+        """Count a message that cannot be sent; name it if it is one of the first."""
+        self._left_out += 1
+        if origin not in self._named and len(self._named) < NAMED_MAX:
+            self._named.add(origin)
+            self._screen.step(f"left out: {_place(origin)}: {error}")
+
+
+def _place(origin: str) -> str:
+    """Return where a message is from, `topic/broker/queue/offset`, by its `RESENT_FROM`."""
+    return origin.partition("/")[2]
 
 
 def _send_all(
@@ -293,6 +346,8 @@ def _send_all(
             sender.sent = {row["origin"] for row in there.collect()}
             return run(sender.send(left_in(read(), now.done), now))
         except ClientError as error:
+            # A broker refuses a batch for one message in it.
+            sender.is_single |= isinstance(error, RemoteRefused) and error.code == ResponseCode.MESSAGE_ILLEGAL
             found = load_progress(work.file) or now
             failures, now = (1 if found != now else failures + 1), found
             if failures == ATTEMPTS:
@@ -301,10 +356,11 @@ def _send_all(
             time.sleep(PAUSE_S * 2 ** (failures - 1))
 
 
-async def _send_runs(producer: Producer, runs: dict[MessageQueue, list[Message]]) -> None:
+async def _send_runs(
+    runs: dict[MessageQueue, list[Message]], send: Callable[[MessageQueue, list[Message]], Awaitable[None]]
+) -> None:
     # All are awaited, also when one has failed: one that was still under way would be stored unnoticed.
-    sending = (producer.send_batch(messages, queue=queue) for queue, messages in runs.items())
-    for result in await asyncio.gather(*sending, return_exceptions=True):
+    for result in await asyncio.gather(*(send(*found) for found in runs.items()), return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
 

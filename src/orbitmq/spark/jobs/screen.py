@@ -11,25 +11,27 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 Advance = Callable[[str, int], None]
 _LINE_SECONDS = 2.0
 
 
 class Screen:
-    """Writes to a stream.
+    """Writes to a stream. What brokers and messages say is shown as it is: rich's markup in it means nothing.
 
     Args:
         stream: None: standard output.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._console = Console(file=stream or sys.stdout, highlight=False)
+        self._console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False)
         self._began = time.monotonic()
 
     def step(self, text: str) -> None:
         """Say what happens now."""
-        self._console.print(f"[dim]{time.monotonic() - self._began:6.1f} s[/]  {text}", soft_wrap=True)
+        time_s = f"{time.monotonic() - self._began:6.1f} s"
+        self._console.print(Text.assemble((time_s, "dim"), f"  {text}"), soft_wrap=True)
 
     @contextmanager
     def progress(self, totals: Mapping[str, int]) -> Iterator[Advance]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbitmq.errors import ClientError, ConfigError, RouteNotFound
+from orbitmq.errors import ClientError, ConfigError, JobFailed, RouteNotFound
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import dead_letters as module
 from orbitmq.spark.jobs.cluster import Cluster
@@ -38,8 +38,8 @@ def test_unreadable_dead_letters_are_told_with_what_to_type(monkeypatch, plan):
         fix(plan)
 
 
-def letter(offset, body=b"body"):
-    properties = {"RETRY_TOPIC": "orders"}
+def letter(offset, body=b"body", origin="orders"):
+    properties = {"RETRY_TOPIC": origin}
     place = {"topic": "%DLQ%billing", "brokerName": "b", "queueId": 0, "queueOffset": offset}
     return {**place, "body": body, "tags": None, "keys": None, "properties": properties, "flag": 0, "decodeError": None}
 
@@ -63,6 +63,13 @@ def test_a_letter_that_is_sent_once_more_after_a_failure_is_counted_once(plan):
         fixer.message(letter(offset))
 
     assert fixer.told == {"to orders": 4}
+
+
+def test_only_a_letter_whose_topic_may_come_back_ends_the_job(plan):
+    fixer = module._LetterFixer(plan, frozenset(["orders"]))
+    assert fixer.message(letter(0, origin="a b")).topic == "hopeless"
+    with pytest.raises(JobFailed, match="no NameServer knows the topic gone"):
+        fixer.message(letter(1, origin="gone"))
 
 
 def fix(plan):

@@ -73,6 +73,13 @@ def test_a_letter_without_a_topic_goes_to_quarantine_unseen():
     assert fixed(fails, topics=()).reason == "there is no topic orders"
 
 
+@each_case("a b", "x" * 200, "%RETRY%billing", "%DLQ%billing", "SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")
+def test_a_letter_that_names_no_topic_of_users_goes_to_quarantine_unseen(origin):
+    message, told = fixed(fails, LETTER._replace(properties={"DLQ_ORIGIN_TOPIC": origin}), topics=[origin])
+    assert (message.topic, message.properties) == ("hopeless", {REASON: told, TOPIC: origin})
+    assert told == f"it names {origin}, which is not a topic of users"[:200]
+
+
 def test_a_long_reason_is_cut():
     def fix(body, properties):
         raise ValueError("x" * 10_000)

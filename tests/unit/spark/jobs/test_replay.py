@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from cases import each_case
+from orbitmq.errors import InvalidArgument
 from orbitmq.model.message import Message
 from orbitmq.spark.jobs.replay import message_again
 
-ROW = {"body": bytearray(b"b"), "tags": "t", "keys": "k l", "flag": 3, "properties": {"own": "1", "__SHARDINGKEY": "s"}}
+PROPERTIES = {"own": "1", "__SHARDINGKEY": "s"}
+ROW = {"body": b"b", "tags": "t", "keys": "k l", "flag": 3, "properties": PROPERTIES, "decodeError": None}
 
 
 def test_a_message_is_as_its_sender_made_it():
@@ -20,3 +25,9 @@ def test_what_brokers_and_clients_noted_on_its_way_is_left_behind():
 def test_a_message_may_have_nothing_but_a_body():
     row = dict.fromkeys(ROW) | {"body": b""}
     assert message_again(row, "new") == Message("new", b"")
+
+
+@each_case(({"decodeError": "cut short"}, r"1 bytes.*cut short"), ({"body": None}, "body: 'NoneType'"))
+def test_a_body_that_is_not_what_its_sender_sent_makes_no_message(changes, reason):
+    with pytest.raises(InvalidArgument, match=reason):
+        message_again(ROW | changes, "new")

@@ -24,7 +24,9 @@ from orbitmq.spark.jobs.resending import PORTION_MAX, SendRate
 from orbitmq.wire.bodies.topics import QueueStats
 
 SOURCE, FIRST, SECOND = MessageQueue("old", "", 3), MessageQueue("new", "b", 0), MessageQueue("new", "a", 1)
-PROGRESS = ResendProgress("0f", frozenset((FIRST, SECOND)), {FIRST: 0, SECOND: 7}, {FIRST: 2, SECOND: 9}, {SOURCE: 11})
+PROGRESS = ResendProgress(
+    "0f", frozenset((FIRST, SECOND)), {FIRST: 0, SECOND: 7}, {FIRST: 2, SECOND: 9}, {SOURCE: 11}, 5
+)
 
 
 def test_what_is_noted_is_found_again(tmp_path):

@@ -13,7 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
-from orbitmq.errors import ConfigError, JobFailed, SendFailed
+from orbitmq.client.send.batch import check_batch
+from orbitmq.codes import ResponseCode
+from orbitmq.errors import ConfigError, InvalidArgument, JobFailed, RemoteRefused, SendFailed
 from orbitmq.model.message import Message
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs import resending as module
@@ -35,6 +37,8 @@ class FakeTopic:
         self.queues = {queue: [] for queue in TARGETS}
         self.fails = {}
         """How often a queue that has three messages still fails."""
+        self.refused = set()
+        """Bodies that no broker takes."""
 
     async def topic_stats(self, topic):
         return {queue: QueueStats(0, len(messages)) for queue, messages in self.queues.items() if queue.topic == topic}
@@ -43,11 +47,17 @@ class FakeTopic:
         return tuple(self.queues)
 
     async def send_batch(self, messages, *, queue):
+        check_batch(messages)
         for message in messages:
-            if self.fails.get(queue) and len(self.queues[queue]) >= 3:
-                self.fails[queue] -= 1
-                raise SendFailed("no answer")
-            self.queues[queue].append(message)
+            await self.send(message, queue=queue)
+
+    async def send(self, message, *, queue):
+        if message.body in self.refused:  # the request, after those that have stored the messages before
+            raise RemoteRefused(ResponseCode.MESSAGE_ILLEGAL, "the message is illegal", "a:1")
+        if self.fails.get(queue) and len(self.queues[queue]) >= 3:
+            self.fails[queue] -= 1
+            raise SendFailed("no answer")
+        self.queues[queue].append(message)
 
     @property
     def origins(self):
@@ -90,7 +100,8 @@ def cluster(monkeypatch):
 
     class Client:
         def __init__(self, *_, **__):
-            self.topic_stats, self.queues, self.send_batch = there.topic_stats, there.queues_of, there.send_batch
+            self.topic_stats, self.queues = there.topic_stats, there.queues_of
+            self.send, self.send_batch = there.send, there.send_batch
 
         async def __aenter__(self):
             return self
@@ -126,15 +137,13 @@ def cluster(monkeypatch):
     return there
 
 
-def work(rows, directory, *, rows_per_checkpoint=5):
-    return ResendTask(
-        rows if isinstance(rows, Rows) else Rows(rows),
-        lambda row: Message("new", b"%d" % row["queueOffset"], sharding_key=row["key"]),
-        ["new"],
-        directory,
-        1_000_000,
-        rows_per_checkpoint,
-    )
+def message_of(row):
+    return Message("new", b"%d" % row["queueOffset"], sharding_key=row["key"], **row.get("with", {}))
+
+
+def work(rows, directory, *, rows_per_checkpoint=5, **changes):
+    rows = rows if isinstance(rows, Rows) else Rows(rows)
+    return ResendTask(rows, message_of, ["new"], directory, 1_000_000, rows_per_checkpoint)._replace(**changes)
 
 
 def run(rows, directory, **changes):
@@ -193,6 +202,70 @@ def test_failures_without_end_end_the_job(cluster, tmp_path):
     assert min(cluster.fails.values()) == 1_000 - ATTEMPTS
 
 
+UNSENDABLE = {
+    "another tag's end": {"tag": "a||b"},
+    "a key with 0x02": {"keys": ["a\x02"]},
+    "a property without a text": {"properties": {"own": None}},
+    "a name of RocketMQ's": {"properties": {"UNIQ_KEY": "7F"}},
+    "long by RESENT_FROM alone": {"properties": {"own": "x" * 32_690}},
+}
+
+
+@pytest.mark.parametrize("broken", UNSENDABLE.values(), ids=UNSENDABLE)
+def test_a_row_that_cannot_be_sent_is_left_out_named_and_counted(cluster, tmp_path, capsys, broken):
+    rows = [row(offset) | ({"with": broken} if offset == 3 else {}) for offset in range(10)]
+
+    _, after = run(rows, tmp_path)
+
+    assert bodies(cluster) == [[0, 1, 2, 4, 5, 6, 7, 8, 9]]
+    assert after.left_out == 1
+    assert "left out: old/b/1/3: " in capsys.readouterr().out
+
+
+def test_rows_left_out_are_counted_once_over_failures_and_runs_and_the_first_are_named(cluster, tmp_path, capsys):
+    def message(row):
+        if row["queueOffset"] % 2:
+            raise InvalidArgument("body", "broken", "another")
+        return message_of(row)
+
+    cluster.fails = dict.fromkeys(TARGETS, 2)
+    rows = [row(offset) for offset in range(40)]
+    _, after = run(rows[:30], tmp_path, message=message)
+    assert after.left_out == 15
+    assert capsys.readouterr().out.count("left out: old/") == module.NAMED_MAX
+
+    before, after = run(rows, tmp_path, message=message)
+
+    assert (before.left_out, after.left_out) == (15, 20)
+    assert bodies(cluster) == [list(range(0, 40, 2))]
+
+
+def test_a_message_with_a_priority_goes_by_itself(cluster, tmp_path):
+    run([row(offset) | ({"with": {"priority": 2}} if offset in (3, 4) else {}) for offset in range(10)], tmp_path)
+    assert bodies(cluster) == [list(range(10))]
+
+
+def test_a_message_that_a_broker_refuses_for_good_ends_the_job_with_its_place_and_the_way_on(cluster, tmp_path):
+    cluster.refused = {b"7"}
+    with pytest.raises(JobFailed, match=r"refuses old/b/1/7 .*message is illegal.*--skip-refused"):
+        run([row(offset) for offset in range(20)], tmp_path)
+    cluster.refused = set()
+
+    _, after = run([row(offset) for offset in range(20)], tmp_path)
+
+    assert (bodies(cluster), after.left_out) == ([list(range(20))], 0)
+
+
+def test_messages_that_a_broker_refuses_for_good_are_left_out_where_that_is_asked_for(cluster, tmp_path, capsys):
+    cluster.refused = {b"7", b"8", b"15"}
+
+    _, after = run([row(offset) for offset in range(20)], tmp_path, skip_refused=True)
+
+    assert bodies(cluster) == [[number for number in range(20) if number not in (7, 8, 15)]]
+    assert after.left_out == 3
+    assert "left out: old/b/1/15: " in capsys.readouterr().out
+
+
 def test_files_that_cannot_be_read_end_the_job_with_one_sentence(cluster, tmp_path):
     def unreadable():
         yield row(0)
@@ -212,16 +285,15 @@ def test_a_queue_that_fails_does_not_leave_others_under_way(cluster):
     first, second = sorted(TARGETS)[:2]
     ended = []
 
-    class Producer:
-        async def send_batch(self, messages, *, queue):
-            if queue == first:
-                raise SendFailed("no answer")
-            for _ in range(5):
-                await asyncio.sleep(0)
-            ended.append(queue)
+    async def send(queue, messages):
+        if queue == first:
+            raise SendFailed("no answer")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        ended.append(queue)
 
     with pytest.raises(SendFailed):
-        asyncio.run(module._send_runs(Producer(), {first: [], second: []}))
+        asyncio.run(module._send_runs({first: [], second: []}, send))
     assert ended == [second]
 
 
@@ -229,9 +301,9 @@ def test_a_portion_of_large_messages_is_small(cluster, tmp_path, monkeypatch):
     held = []
     send_runs = module._send_runs
 
-    async def noting(producer, runs):
+    async def noting(runs, send):
         held.append(sum(map(len, runs.values())))
-        await send_runs(producer, runs)
+        await send_runs(runs, send)
 
     monkeypatch.setattr(module, "_send_runs", noting)
     run([row(offset, body=bytes(3 * 2**20)) for offset in range(9)], tmp_path)

@@ -59,3 +59,13 @@ def test_a_table_shows_numbers_with_one_decimal(lines):
     Screen().table("Delays", ("carrier", "mean"), [["UA", 1234.56], ["EV", 7]])
 
     assert [line for line in lines() if "UA" in line] == ["│ UA      │ 1,234.6 │"]
+
+
+def test_what_messages_and_brokers_say_is_shown_as_it_is(clock, lines):
+    screen = Screen()
+    screen.step("tried again: [x]busy[/]")
+    screen.table("Letters of [/g]", ("reason [r]", "letters"), [["ValueError: no [/b]", "[a]"]])
+
+    told = "\n".join(lines())
+    for text in ("tried again: [x]busy[/]", "Letters of [/g]", "reason [r]", "ValueError: no [/b]", "[a]"):
+        assert text in told
