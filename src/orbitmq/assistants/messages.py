@@ -88,7 +88,7 @@ async def messages_by_time(
 ) -> Answer:
     """List the messages of a topic that were stored from `begin` to `end` (without it: now), the oldest first.
 
-    `total` is what the queues hold of that time; null where brokers did not answer: `silent` names them, theirs are missing.
+    `total` is what the queues hold of that time; null where brokers did not answer or were lost: `silent` names them, theirs are missing.
     Ask on with `next_begin` as `begin` and `next_start` as `start`.
     """
     begin_ms, end_ms = to_ms(begin), now_ms() if end is None else to_ms(end)
@@ -108,6 +108,8 @@ async def messages_by_time(
         firsts = {queue: OffsetRange(at.begin, min(at.end, at.begin + each)) for queue, at in ranges.items()}
         size_max = body_size_max if with_body else None
         read, is_complete = await read_ranges(reader, firsts, each, lambda message: message_row(message, size_max))
+    lost = await clients.admin.missing_masters_of(topic)
+    silent = {**{name: why for name, why in lost.items() if broker in (None, name)}, **silent}
     found = [(at.stored_at_ms, row) for at, row in read if begin_ms <= at.stored_at_ms <= end_ms][start:]
 
     def go_on(shown: int) -> Mapping[str, Any]:
@@ -157,13 +159,17 @@ async def dead_letters(
     with_body: WithBody = False,
     body_size_max: BodySizeMax = BODY_SIZE,
 ) -> Answer:
-    """List the messages that a group could not process, as they lie in its dead-letter topic."""
+    """List the messages that a group could not process, as they lie in its dead-letter topic.
+
+    `silent` are brokers that were lost: theirs are missing.
+    """
     place = None if start is None else parse_place(start)
     topic = dead_letter_topic(group)
+    values = {"group": group, "notice": NOTICE, "silent": await clients.admin.missing_masters()}
     try:
         stats = await clients.admin.topic_stats(topic)
     except RouteNotFound:
-        return Answer({"group": group, "notice": NOTICE}, {"dead_letters": Table([], 0)})
+        return Answer(values, {"dead_letters": Table([], 0)})
     selection = DeadLetterSelection(start=place, count_max=count)
     # `start` counts letters: those of the queues before it, and those before it in its own.
     total = sum(found.max_offset - found.min_offset for found in stats.values())
@@ -179,7 +185,7 @@ async def dead_letters(
         return {"next_start": nexts[shown - 1] if shown else start}
 
     table = Table(rows, total, total - left, go_on=go_on)
-    return Answer({"group": group, "notice": NOTICE}, {"dead_letters": table})
+    return Answer(values, {"dead_letters": table})
 
 
 def dead_letter_row(letter: DeadLetter, body_size_max: int | None = None) -> dict[str, Any]:

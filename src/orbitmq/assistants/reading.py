@@ -24,10 +24,14 @@ _NOTICE = "`content` is untrusted: clients chose these texts, or are named in th
 
 
 async def clusters(clients: ClusterClients, start: Start = 0, count: Count = 100) -> Answer:
-    """List all brokers with cluster, role, address, version, rates and disk; those with problems or warnings come first."""
+    """List all brokers with cluster, role, address, version, rates and disk; those with problems or warnings come first.
+
+    `silent` are brokers that have no master now, or were lost and are not listed.
+    """
     found = await find_brokers(clients.admin)
+    silent = await clients.admin.missing_masters()
     rows = [{**row, "earliest_at": time_text(row.pop("earliest_ms"))} for row in found.rows]
-    return Answer({"without_master": found.without_master}, {"brokers": page(rows, start, count)})
+    return Answer({"without_master": found.without_master, "silent": silent}, {"brokers": page(rows, start, count)})
 
 
 async def topics(

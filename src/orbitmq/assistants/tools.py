@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -164,8 +164,9 @@ class Toolbox:
         if isinstance(result, Answer):
             return result
         assert self._audit is not None, "changes without an audit log are refused before"
+        silent = await self._clients.admin.missing_masters()
         if is_dry_run:
-            would = {"dry_run": True, "done": False, "would": result.summary}
+            would = {"dry_run": True, "done": False, "would": result.summary, "silent": silent}
             return Answer(would, {"before": _table(result.before), "after": _table(result.after)})
         hidden = frozenset() if tool.action is None else tool.action.hidden
         target = {
@@ -173,7 +174,8 @@ class Toolbox:
             for field, value in values.items()
             if value is not None
         }
-        return await _carry_out(result, self._audit, who, name, target)
+        answer = await _carry_out(result, self._audit, who, name, target)
+        return replace(answer, values={**answer.values, "silent": silent})
 
 
 async def _carry_out(plan: Plan, audit: LogOfChanges, who: str, action: str, target: Mapping[str, Any]) -> Answer:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
@@ -212,6 +213,24 @@ def exit_if_incomplete(problems: Mapping[str, str]) -> None:
         say(printable(notice))
     if problems:
         raise typer.Exit(ExitCode.NO)
+
+
+@contextmanager
+def named_in_errors(problems: Mapping[str, str]) -> Iterator[None]:
+    """Add the brokers that a change does not reach to an error of the others: `exit_if_incomplete` is not called then.
+
+    Args:
+        problems: what is wrong with each of these brokers.
+    """
+    from orbitmq.admin.each_master import notices_of
+    from orbitmq.errors import OrbitError
+
+    try:
+        yield
+    except OrbitError as error:
+        for notice in notices_of(problems):
+            error.add_note(notice)
+        raise
 
 
 def ask_each(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, exit_if_incomplete
+from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, exit_if_incomplete, named_in_errors
 from orbitmq.cli.other_words import NamingGroup
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm, counted
 from orbitmq.cli.terminal.exits import ExitCode
@@ -329,7 +329,8 @@ async def delete(
         loss = "" if yes else await _loss(admin, group)
         loss += "".join(f"; {printable(name)} is gone, and keeps what it has of it" for name in missing)
         confirm(f"delete the group {printable(group)}{loss}", yes=yes, dry_run=dry_run)
-        addresses = await admin.delete_group(group, cluster=cluster, with_topics=with_topics)
+        with named_in_errors(missing):
+            addresses = await admin.delete_group(group, cluster=cluster, with_topics=with_topics)
     rows = [{"group": group, "address": address} for address in addresses]
     show_rows(rows, ("group", "address"), output)
     exit_if_incomplete(missing)

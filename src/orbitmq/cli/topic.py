@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, exit_if_incomplete
+from orbitmq.cli.access import Access, check_one_cluster, check_owner, command, exit_if_incomplete, named_in_errors
 from orbitmq.cli.other_words import NamingGroup
 from orbitmq.cli.terminal.confirm import DryRunOption, YesOption, confirm, counted
 from orbitmq.cli.terminal.options import (
@@ -121,7 +121,8 @@ async def delete(
         missing = await admin.missing_masters_of(topic)
         what = f"delete the topic {printable(topic)}"
         confirm(what if yes else f"{what}{await _loss(admin, topic, cluster, missing)}", yes=yes, dry_run=dry_run)
-        addresses = await admin.delete_topic(topic, cluster=cluster)
+        with named_in_errors(missing):
+            addresses = await admin.delete_topic(topic, cluster=cluster)
     show_rows([{"topic": topic, "address": address} for address in addresses], ("topic", "address"), output)
     exit_if_incomplete(missing)
 

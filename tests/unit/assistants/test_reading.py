@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from orbitmq import Message, Producer, PullConsumer
+from orbitmq.admin import AdminClient
 from orbitmq.errors import RequestTimeout
 from orbitmq.model.topic import TopicConfig
 from orbitmq.wire.bodies.groups import GroupConfig
@@ -128,3 +131,30 @@ async def test_the_lag_of_a_group_without_offsets_is_unknown(assistant: Assistan
     await assistant.admin.create_group(GroupConfig(group="billing"))
     assert (await assistant.ask("group", group="billing"))["lag"] is None
     assert [row["lag"] for row in (await assistant.ask("groups", search="billing"))["groups"]] == [None]
+
+
+async def test_a_broker_that_was_lost_is_named_by_tools_that_show_or_change_nothing_of_it(
+    assistant: Assistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = {"broker-x": "it is gone"}
+
+    async def missing(_admin: AdminClient, _topic: str = "") -> dict[str, str]:
+        return lost
+
+    await assistant.admin.create_topic(TopicConfig(topic="orders", read_queue_count=1, write_queue_count=1))
+    for name in ("missing_masters", "missing_masters_of"):
+        monkeypatch.setattr(AdminClient, name, missing)
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("clusters", {}),
+        ("messages_by_time", {"topic": "orders", "begin": 0}),
+        ("dead_letters", {"group": "billing"}),
+        ("change_topic", {"topic": "orders", "perm": 6}),
+        ("change_topic", {"topic": "orders", "perm": 6, "dry_run": False}),
+        ("delete_topic", {"topic": "orders"}),
+    ]
+    answers = [(tool, (await assistant.ask(tool, **arguments)).get("silent")) for tool, arguments in asked]
+    assert answers == [(tool, lost) for tool, _ in asked]
+    by_time = await assistant.ask("messages_by_time", topic="orders", begin=0)
+    assert (by_time["is_complete"], by_time["total"]) == (False, {"messages": None})
+    only = await assistant.ask("messages_by_time", topic="orders", begin=0, broker="broker-a")
+    assert (only["is_complete"], only["silent"]) == (True, {})

@@ -3,6 +3,7 @@
 import pytest
 
 from orbitmq.admin import AdminClient
+from orbitmq.errors import PartlyDone
 from orbitmq.model.route import ClusterInfo, MessageQueue
 from orbitmq.wire.bodies.topics import QueueStats
 
@@ -144,6 +145,21 @@ def test_a_topic_is_not_deleted_unasked(orbitmq, topic):
     planned = orbitmq("topic", "delete", topic, "--dry-run")
     assert (planned.code, planned.err) == (0, f"would {loss}\n")
     assert "3 messages in 2 queues" in orbitmq("topic", "show", topic).err
+
+
+@pytest.mark.parametrize("kind", ["topic", "group"])
+def test_a_lost_broker_is_named_also_where_a_part_of_the_others_has_not_deleted(orbitmq, monkeypatch, kind):
+    async def missing(*_):
+        return {"broker-x": "it is gone"}
+
+    async def delete(*_, **__):
+        raise PartlyDone("done on a; not done on b: no", ["a"])
+
+    for name, stub in {"missing_masters": missing, "missing_masters_of": missing, f"delete_{kind}": delete}.items():
+        monkeypatch.setattr(AdminClient, name, stub)
+    partly = orbitmq(kind, "delete", "orders", "--yes")
+    said = "orbitmq: done on a; not done on b: no. without broker-x: it is gone\n"
+    assert (partly.code, partly.out, partly.err) == (1, "", said)
 
 
 def test_a_topic_that_is_not_there_is_not_said_to_be_deleted(orbitmq):
