@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import xml.etree.ElementTree as ET
 from itertools import islice
 from pathlib import Path
@@ -28,8 +29,16 @@ from orbitmq.spark.jobs.latencies import (
 )
 from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.trace import TracePlan, evaluate_traces
-from orbitmq.wire.messages.traces import ConsumptionBegun, ConsumptionEnded, Published, decode_traces
+from orbitmq.wire.messages.traces import (
+    ConsumptionBegun,
+    ConsumptionEnded,
+    MessageKind,
+    Published,
+    decode_traces,
+    encode_trace,
+)
 from spark.jobs.killing import is_killed, kill_when, start_job
+from spark.undecodable import send_undecodable
 
 pytestmark = pytest.mark.spark
 
@@ -69,7 +78,7 @@ def fly(name_servers, topic, trace_topic, first, end):
 @is_killed
 @pytest.mark.interop
 def test_latencies_are_those_that_python_finds_though_the_job_is_killed(
-    spark, rocketmq_session, topic, trace_topic, read, tmp_path, is_killed
+    spark, rocketmq_session, topic, trace_topic, read, tmp_path, capsys, is_killed
 ):
     name_servers, directory = rocketmq_session.name_servers, tmp_path / "ways"
     fly(name_servers, topic, trace_topic, 0, FLIGHTS)
@@ -78,12 +87,16 @@ def test_latencies_are_those_that_python_finds_though_the_job_is_killed(
         kill_when(job, directory, "traces/date=*/batch=b00000001", 1)
     with Producer("sloppy", name_servers) as producer:
         producer.send(to_message(trace_topic, {"carrier": "UA", "flight": 1, "year": 2013, "month": 1, "day": 1}))
+    (address,) = rocketmq_session.brokers.values()
+    asyncio.run(send_undecodable(address, trace_topic, published_text("X")))
     plan = TracePlan(trace_topic, directory, "earliest", 500_000, 0)
 
     verdicts = evaluate_traces(spark, Cluster(name_servers), plan, Screen())
 
+    assert "2 trace messages have no trace that can be decoded" in capsys.readouterr().out
     assert all(verdict.holds for verdict in verdicts), verdicts
     report = orjson.loads((directory / "latency.json").read_bytes())
+    assert report["undecodable"] == 2
     bodies = [bytes(row["body"]) for row in read(topic=trace_topic).collect()]
     assert {row["group"]: row for row in report["latencies"]} == expected(topic, bodies)
     assert report["consumptions"]["all"] == report["consumptions"]["measured"] == len(GROUPS) * FLIGHTS
@@ -113,6 +126,12 @@ def expected(topic, bodies):
         }
         rows[group] = {"topic": topic, "group": group, "messages": len(found), "max_ms": max(found), **shares}
     return rows
+
+
+def published_text(message_id):
+    return encode_trace(
+        Published(7, "r", "p", "t", message_id, None, None, "b:1", 5, 3, MessageKind.NORMAL, "O", True)
+    ).encode()
 
 
 def published(message_id, at_ms, *, is_delayed=False):

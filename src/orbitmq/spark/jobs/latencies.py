@@ -108,6 +108,11 @@ def told(spark: SparkSession, table: Path, kind: str) -> DataFrame:
     return traces.where(f"kind = '{kind}'").dropDuplicates()
 
 
+def count_undecodable(spark: SparkSession, table: Path) -> int:
+    """Return how many trace messages have no trace that can be decoded."""
+    return int(spark.read.parquet(str(table)).where("traces IS NULL").count())
+
+
 def find_latencies(found: DataFrame) -> list[Latency]:
     """Return the latencies of measured consumptions by topic and group."""
     from pyspark.sql import functions as f
@@ -163,9 +168,12 @@ SCHEMA = (
 _LONG_MAX = 2**63 - 1
 
 
-def trace_rows(body: bytes | bytearray | None) -> list[TraceRow]:
-    """Return the sendings and consumptions of a trace message; what is none is left out."""
-    rows = (_row(trace) for trace in decode_traces(bytes(body or b"")))
+def trace_rows(body: bytes | bytearray | None) -> list[TraceRow] | None:
+    """Return the sendings and consumptions of a trace message; what is none is left out. None: the body has no trace at all."""
+    traces = decode_traces(bytes(body or b""))
+    if not traces:
+        return None
+    rows = map(_row, traces)
     return [
         row for row in rows if row is not None and all(abs(number or 0) <= _LONG_MAX for number in (row[1], row[6]))
     ]

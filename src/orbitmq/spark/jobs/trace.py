@@ -24,6 +24,7 @@ from orbitmq.spark.jobs.latencies import (
     Latency,
     consumptions,
     count_consumptions,
+    count_undecodable,
     draw_latencies,
     find_latencies,
     trace_rows,
@@ -92,7 +93,8 @@ def evaluate_traces(spark: SparkSession, cluster: Cluster, plan: TracePlan, scre
         merge_small_files(spark, plan.table)
         screen.step("finding latencies")
         latencies, counts = _find(spark, plan)
-        _report(plan, latencies, counts, screen)
+        undecodable = count_undecodable(spark, plan.table) if has_rows(plan.table) else 0
+        _report(plan, latencies, counts, undecodable, screen)
         screen.step("checking")
         results = check_archive(goal, count_queues(spark, plan.table), is_whole=plan.start == EARLIEST)
         return [*results, *check_consumptions(latencies, counts)]
@@ -118,7 +120,8 @@ def _write(rows: DataFrame, number: int, table: Path) -> None:
     from pyspark.sql import functions as f
 
     decode = f.udf(trace_rows, SCHEMA, useArrow=False)  # Arrow's way would need pandas
-    write_part(rows.select(*_KEPT, decode("body").alias("traces")), number, table)
+    traces = f.when(f.isnull("decodeError"), decode("body"))
+    write_part(rows.select(*_KEPT, traces.alias("traces")), number, table)
 
 
 def _find(spark: SparkSession, plan: TracePlan) -> tuple[list[Latency], Consumptions]:
@@ -131,8 +134,9 @@ def _find(spark: SparkSession, plan: TracePlan) -> tuple[list[Latency], Consumpt
         found.unpersist()
 
 
-def _report(plan: TracePlan, latencies: list[Latency], counts: Consumptions, screen: Screen) -> None:
-    document = {"latencies": [latency._asdict() for latency in latencies], "consumptions": counts._asdict()}
+def _report(plan: TracePlan, latencies: list[Latency], counts: Consumptions, undecodable: int, screen: Screen) -> None:
+    rows = [latency._asdict() for latency in latencies]
+    document = {"latencies": rows, "consumptions": counts._asdict(), "undecodable": undecodable}
     replace_file(plan.directory / "latency.json", orjson.dumps(document, option=orjson.OPT_INDENT_2))
     replace_file(plan.directory / "latency.svg", draw_latencies(latencies).encode())
     columns = ("topic → group", "messages", "median ms", "95 %", "99 %", "slowest")
@@ -141,6 +145,8 @@ def _report(plan: TracePlan, latencies: list[Latency], counts: Consumptions, scr
         columns,
         [(f"{latency.topic} → {latency.group}", *latency[2:6], float(latency.max_ms)) for latency in latencies],
     )
+    if undecodable:
+        screen.step(f"{undecodable:,} trace messages have no trace that can be decoded")
     screen.step(f"{counts.failed:,} attempts to consume have failed")
     if counts.backwards:
         screen.step(f"{counts.backwards:,} messages ended before they were sent: the clocks of their hosts differ")

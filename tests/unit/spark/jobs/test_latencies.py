@@ -50,10 +50,13 @@ def test_what_old_clients_do_not_tell_is_unknown_and_not_zero():
     assert (row.atMs, row.group) == (None, None)
 
 
-def test_what_has_no_part_in_latencies_and_what_is_no_trace_is_left_out():
+def test_what_has_no_part_in_latencies_is_left_out():
     assert rows(Recalled(1, "r", "p", "t", "M", True)) == []
-    assert trace_rows(b"\xffhello\x02Pub\x01x\x02") == trace_rows(None) == []
     assert rows(published(at_ms=2**63)) == []  # a column has no room for it
+
+
+def test_a_body_without_any_trace_is_told_from_one_that_has_no_part_in_latencies():
+    assert trace_rows(b"\xffhello\x02Pub\x01x\x02") is trace_rows(b"") is trace_rows(None) is None
 
 
 def texts(picture):
