@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from examples.quickstart.flights import find_flights, read_flights, to_message
+from orbitmq import Message
 from orbitmq.errors import ConfigError
 from orbitmq.spark.jobs.contract_checks import checked, load_contract
 from orbitmq.spark.jobs.contracts import ORIGIN, REASON, ContractChecker, ContractPlan, hold_to_contract
@@ -69,8 +70,6 @@ def test_flights_that_were_cancelled_go_to_quarantine_once_though_the_job_is_kil
 @pytest.mark.interop
 def test_a_batch_that_comes_again_sends_only_what_is_not_in_quarantine_yet(spark, cluster, plan, send, read):
     make_topic(cluster, plan.topic)
-    from orbitmq import Message
-
     send([Message(plan.topic, body, tag="t") for body in (b"{", b'{"carrier":"UA"}')])
     rows = read(includeDecodeError="true")
     first = rows.where("body = cast('{' as binary)")
@@ -82,6 +81,20 @@ def test_a_batch_that_comes_again_sends_only_what_is_not_in_quarantine_yet(spark
     reasons = sorted(letter["properties"][REASON] for letter in letters)
     assert reasons == ["missing: flight, dep_time", "the body is not a JSON document"]
     assert {letter["tags"] for letter in letters} == {"t"}
+
+
+@pytest.mark.interop
+def test_a_bad_message_that_cannot_be_sent_stays_in_bad_alone(spark, cluster, plan, send, topic):
+    make_topic(cluster, plan.topic)
+    send([Message(plan.topic, b"{", properties={"long": "x" * 32_600}), Message(plan.topic, b"{")])
+
+    results = hold_to_contract(spark, cluster, plan, Screen())
+
+    assert all(result.holds for result in results), results
+    assert "each in quarantine once: 1 of 2, and 1 only in bad/, which cannot be sent" in results[-1].claim
+    reasons = [row["notSent"] for row in spark.read.parquet(str(plan.bad)).collect()]
+    assert sorted(reason is None for reason in reasons) == [False, True]
+    assert "properties" in next(filter(None, reasons))
 
 
 BODIES = [
@@ -130,8 +143,6 @@ def test_what_spark_does_not_understand_is_one_sentence(spark, cluster, plan, tm
 @pytest.mark.interop
 def test_the_page_about_decoding_runs(spark, read, send, topic):
     from pyspark.sql.functions import length
-
-    from orbitmq import Message
 
     send([Message(topic, b'{"carrier":"UA","dep_time":517,"time_hour":"2013-01-01 05:00:00"}'), Message(topic, b"{")])
     page = (Path(__file__).parents[3] / "docs/howto/decode-bodies.md").read_text().split("## Avro")[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -129,7 +129,7 @@ class MessageBuilder:
         for row in zip(*columns, strict=True):
             row_id = f"{self._row_id_prefix}/{self.count}"
             try:
-                message = self._message(row_id, *row)
+                message = self.message(row_id, *row)
             except InvalidArgument as error:
                 raise of_row(error, row_id) from None
             yield message
@@ -151,21 +151,26 @@ class MessageBuilder:
                 " and ".join(given), tuple(given.values()), "one of delayLevel, delayMs and deliverAt"
             )
 
-    def _message(
+    def message(
         self,
         row_id: str,
         topic: str | None,
         body: bytes | str | None,
         tags: str | None,
         keys: str | list[str] | None,
-        properties: list[tuple[str, str | None]] | None,
-        sharding_key: str | None,
-        delay_level: int | None,
-        flag: int | None,
-        queue: Mapping[str, Any] | None,
-        deliver_at: datetime | None,
-        delay_ms: int | None,
+        properties: Iterable[tuple[str, str | None]] | None,
+        sharding_key: str | None = None,
+        delay_level: int | None = None,
+        flag: int | None = None,
+        queue: Mapping[str, Any] | None = None,
+        deliver_at: datetime | None = None,
+        delay_ms: int | None = None,
     ) -> RowMessage:
+        """Return the message of one row's columns.
+
+        Raises:
+            InvalidArgument: as `messages`, without the row's id.
+        """
         topic = topic if topic is not None else self._options.topic
         if topic is None or body is None:
             raise InvalidArgument("topic" if topic is None else "body", None, "a value in every row, not null")
