@@ -1,4 +1,4 @@
-"""What quarantine cannot have."""
+"""Messages that the quarantine topic cannot have."""
 
 from __future__ import annotations
 
