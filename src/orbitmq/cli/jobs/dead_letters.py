@@ -79,7 +79,15 @@ def dead_letters(
     from orbitmq.spark.jobs.fix_functions import load_fix
 
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
-    place = directory.resolve()
-    limits = rate, rows_per_checkpoint
-    plan = FixPlan(group, load_fix(fix), fix, quarantine, place, *limits, quarantine_gone, skip_refused)
+    plan = FixPlan(
+        group,
+        load_fix(fix),
+        fix,
+        quarantine,
+        directory.resolve(),
+        rate,
+        rows_per_checkpoint,
+        quarantine_gone,
+        skip_refused,
+    )
     run_job("dead-letters", plan, check_plan, fix_letters, name_servers, security, master, conf, output)

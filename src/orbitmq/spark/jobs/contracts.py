@@ -16,14 +16,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from orbitmq.client.send.request import encode_message
 from orbitmq.errors import ConfigError, InvalidArgument
 from orbitmq.job_directory import check_claimable, claimed
 from orbitmq.model.check_result import CheckResult
-from orbitmq.model.message import BODY_SIZE_MAX, PROPERTIES_SIZE_MAX
+from orbitmq.model.message import PROPERTIES_SIZE_MAX
 from orbitmq.spark.jobs.archive import EARLIEST, check_archive, count_queues, has_rows
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contract_checks import Contract, check_contract, checked
+from orbitmq.spark.jobs.resending import sent_properties_size
 from orbitmq.spark.jobs.screen import Screen
 from orbitmq.spark.jobs.tables import Growth, batch_name, finish_merges, grow, merge_small_files, write_part
 
@@ -36,8 +36,6 @@ REASON, ORIGIN = "CONTRACT_REASON", "CONTRACT_ORIGIN"
 """Properties of messages in quarantine: why, and `topic/broker/queue/offset` of the message that it is a copy of."""
 _PLACE = ("topic", "brokerName", "queueId", "queueOffset")
 _REASONS_SHOWN = 10
-_ID = "0" * 32
-"""As long as the id of a message that is sent."""
 _PROPERTIES_MAX = PROPERTIES_SIZE_MAX - 512
 """Bytes that leave a broker room for its own properties, such as the name of its cluster."""
 
@@ -160,14 +158,12 @@ def why_not_sent(
     """Return why no message can be made of a row's columns; None where one can."""
     try:
         message = _builder().message("", "any", bytes(body), tags, keys, (properties or {}).items())
-        size = len(encode_message(message, _ID, BODY_SIZE_MAX).properties)
+        size = sent_properties_size(message)
+        if size > _PROPERTIES_MAX:
+            raise InvalidArgument("properties", f"{size} bytes", f"at most {_PROPERTIES_MAX}: brokers add their own")
     except InvalidArgument as error:
         return str(error)
-    return (
-        None
-        if size <= _PROPERTIES_MAX
-        else f"properties: {size} bytes, and brokers add some to at most {_PROPERTIES_MAX}"
-    )
+    return None
 
 
 @cache

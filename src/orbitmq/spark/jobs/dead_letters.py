@@ -22,7 +22,7 @@ from orbitmq.model.message import Message, PropertyName, split_keys
 from orbitmq.model.route import MessageQueue
 from orbitmq.spark.jobs.cluster import Cluster
 from orbitmq.spark.jobs.contracts import REASON as CONTRACT_REASON
-from orbitmq.spark.jobs.fix_functions import REASON, DeadLetterRecord, Fix, fix_letter, may_be_origin
+from orbitmq.spark.jobs.fix_functions import REASON, DeadLetterRecord, Fix, fix_letter, is_user_topic
 from orbitmq.spark.jobs.resend_positions import PLACE, QUEUE, check_resent
 from orbitmq.spark.jobs.resending import ResendTask, Row, resend
 from orbitmq.spark.jobs.screen import Screen
@@ -120,7 +120,7 @@ def fix_letters(spark: SparkSession, cluster: Cluster, plan: FixPlan, screen: Sc
     with claimed(plan.directory, plan.subject):
         screen.step(f"fixing dead letters of {plan.group} by {plan.fix_name}")
         origins = [row[0] for row in letters.select(_origin_topic()).distinct().collect()]
-        named = (topic for topic in origins if topic and may_be_origin(topic))
+        named = (topic for topic in origins if topic and is_user_topic(topic))
         fixer = _LetterFixer(plan, frozenset(topic for topic in named if cluster.has_topic(topic)))
         work = ResendTask(
             letters,
@@ -172,7 +172,7 @@ class _LetterFixer:
             row["decodeError"],
         )
         topic = letter.origin_topic
-        is_gone = topic is not None and may_be_origin(topic) and topic not in self._topics
+        is_gone = topic is not None and is_user_topic(topic) and topic not in self._topics
         if is_gone and not self._plan.quarantines_gone:
             raise JobFailed(
                 f"no NameServer knows the topic {topic}, which letters came from: its brokers are down, or it was deleted. "

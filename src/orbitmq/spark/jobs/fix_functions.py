@@ -55,7 +55,7 @@ class DeadLetterRecord(NamedTuple):
         )
 
 
-def may_be_origin(topic: str) -> bool:
+def is_user_topic(topic: str) -> bool:
     """Return True for a topic of users; letters may name any text, as their senders could write it."""
     return is_name(topic, NAME_LENGTH_MAX) and kind_of(topic) == "user"
 
@@ -80,7 +80,7 @@ def fix_letter(letter: DeadLetterRecord, fix: Fix, topics: frozenset[str], quara
     topic = letter.origin_topic
     if topic is None:
         reason = "nothing tells which topic it came from"
-    elif not may_be_origin(topic):
+    elif not is_user_topic(topic):
         reason = _line(f"it names {topic}, which is not a topic of users")
     elif topic not in topics:
         reason = f"there is no topic {topic}"

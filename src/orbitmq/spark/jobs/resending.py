@@ -217,6 +217,15 @@ def _queue_of(row: Row) -> MessageQueue:
     return MessageQueue(row["topic"], row["brokerName"], row["queueId"])
 
 
+def sent_properties_size(message: Message) -> int:
+    """Return how many bytes the properties of a message have as our producer sends them.
+
+    Raises:
+        InvalidArgument: it does not send such a message.
+    """
+    return len(encode_message(message, _ID, BODY_SIZE_MAX).properties)
+
+
 class _Sender:
     """Sends rows in their order.
 
@@ -294,7 +303,7 @@ class _Sender:
             try:
                 message = self.work.message(row)
                 message = replace(message, properties={**message.properties, RESENT_FROM: origin})
-                encode_message(message, _ID, BODY_SIZE_MAX)
+                sent_properties_size(message)  # the producer would refuse all messages of a batch
             except InvalidArgument as error:
                 self._leave_out(origin, error)
                 continue
